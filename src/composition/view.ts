@@ -1,0 +1,56 @@
+import type { ModuleVersion } from "../catalogue/catalogue.ts";
+import type { MeshFile, SettingValue } from "../catalogue/schema/mesh.ts";
+
+/** A module as placed on one node, with every setting resolved (mesh.json < group < node). */
+export interface PlacedModule {
+  version: ModuleVersion;
+  settings: Readonly<Record<string, SettingValue>>;
+  /**
+   * Only for a module kept at an older version: the last values of seats, by name ("host:port"), as it was sent with;
+   * used for a seat that the new catalogue no longer has.
+   */
+  lastSeats?: Readonly<Record<string, string>>;
+}
+
+/** One node as composition sees it. `modules` keyed by module name. */
+export interface NodeView {
+  name: string;
+  address: string;
+  labels: Readonly<Record<string, string>>;
+  mode: "enforce" | "observe";
+  retire: boolean;
+  modules: ReadonlyMap<string, PlacedModule>;
+  /**
+   * Full ids of resources that new versions no longer declare but that this tier still keeps, as they were sent
+   * (their removal belongs to tier 2, unless something new claims what they hold).
+   */
+  kept: ReadonlyArray<import("../resources/declared.ts").DeclaredResource>;
+}
+
+/** What is composed: a catalogue with placement and settings resolved; also the mixed catalogues Mt of a plan. */
+export interface MeshView {
+  mesh: MeshFile;
+  nodes: ReadonlyMap<string, NodeView>;
+}
+
+/** The auto ports in use: number by `node`, then `module/port`. Numbers stay while the pair is declared. */
+export type PortTable = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+/** What composition knows beside the catalogue. `seats`: the context's addresses of mesh-store, mesh-broker, mesh-controller, mesh-builder. */
+export interface CompositionFacts {
+  seats: Readonly<Record<string, string>>;
+  ports: PortTable;
+}
+
+/** What a node was last sent, as the inventory keeps it (JSON): enough to compose its old modules again. */
+export interface SentView {
+  address: string;
+  labels: Record<string, string>;
+  mode: "enforce" | "observe";
+  modules: Array<{
+    name: string;
+    tree: string;
+    settings: Record<string, SettingValue>;
+    seats: Record<string, string>;
+  }>;
+}
