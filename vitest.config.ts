@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/support/build.ts"],
+    globalSetup: ["test/support/build.ts", "test/support/postgres-server.ts"],
     pool: "forks",
     testTimeout: 30_000,
     hookTimeout: 60_000,
