@@ -50,7 +50,8 @@ export interface Supervisor {
   resume(): Promise<void>;
   /**
    * Makes `spec` the wanted version and resolves when its first start was tried (service, scheduled) or it ended (once).
-   * Same digest as wanted: nothing happens. Throws when a once step failed or the program cannot be started.
+   * Same digest as wanted: nothing is started or stopped; policies that differ (restart, stop, reload, minUp) are taken over,
+   * since they are not part of the digest. Throws when a once step failed or the program cannot be started.
    */
   ensure(spec: ProcessSpec): Promise<{ changed: boolean }>;
   /** Whether `ensure` would do something. */
