@@ -1,17 +1,7 @@
 import { z } from "zod";
-import { DeclaredDirectory } from "./directory/schema.ts";
-import { DeclaredFile } from "./file/schema.ts";
-import { DeclaredGroup } from "./group/schema.ts";
-import { DeclaredProcess } from "./process/schema.ts";
-import { DeclaredUser } from "./user/schema.ts";
+import { schemasOf } from "./kinds.ts";
 
-/** One resource as a host receives it. A new kind adds its declared schema here. */
-export const DeclaredResource = z.discriminatedUnion("type", [
-  DeclaredGroup,
-  DeclaredUser,
-  DeclaredDirectory,
-  DeclaredFile,
-  DeclaredProcess,
-]);
+/** One resource as a host receives it: one of the kinds in kinds.ts. */
+export const DeclaredResource = z.discriminatedUnion("type", schemasOf("declared"));
 export type DeclaredResource = z.infer<typeof DeclaredResource>;
 export type ResourceType = DeclaredResource["type"];

@@ -1,16 +1,6 @@
 import { z } from "zod";
-import { DirectoryManifest } from "./directory/schema.ts";
-import { FileManifest } from "./file/schema.ts";
-import { GroupManifest } from "./group/schema.ts";
-import { ProcessManifest } from "./process/schema.ts";
-import { UserManifest } from "./user/schema.ts";
+import { schemasOf } from "./kinds.ts";
 
-/** One resource as a module's manifest writes it. A new kind adds its manifest schema here. */
-export const ResourceManifest = z.discriminatedUnion("type", [
-  GroupManifest,
-  UserManifest,
-  DirectoryManifest,
-  FileManifest,
-  ProcessManifest,
-]);
+/** One resource as a module's manifest writes it: one of the kinds in kinds.ts. */
+export const ResourceManifest = z.discriminatedUnion("type", schemasOf("manifest"));
 export type ResourceManifest = z.infer<typeof ResourceManifest>;
