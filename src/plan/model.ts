@@ -21,6 +21,14 @@ export interface PlanNode {
   failedBefore: boolean;
   /** Released by decide: its declaration of this tier is wanted (it may still be offline). */
   released: boolean;
+  /** The sequence it was released under; a report below it is not about this tier. Null: not released. */
+  sequence: number | null;
+  /** `reported.progress` when progress was last seen. */
+  progress: string | null;
+  /** `plans skip`. */
+  skip: boolean;
+  /** `plans retry`: decide sends it again, under a new sequence. */
+  resend: boolean;
 }
 
 export interface PlanBuild {
@@ -32,6 +40,8 @@ export interface PlanBuild {
   digest: string | null;
   ms: number | null;
   error: string | null;
+  /** Asked by this plan. A fact from before the ask counts only when it is `done` (then `cached`). */
+  asked: boolean;
 }
 
 export interface Tier {
@@ -69,6 +79,8 @@ export interface Plan {
   /** `plans stop`: who and when. Cleared by `plans retry`. */
   stopped: { by: string; at: string } | null;
   supersededBy: number | null;
+  /** When decide last ran (to within 15 s), and when it last noticed a gap or a stepped clock: hosts are listened to anew from there. */
+  clock: { workedAt: string; steppedAt: string | null };
 }
 
 /** What decide knows of one node, from the inventory. */
@@ -80,7 +92,7 @@ export interface NodeFacts {
   observed: boolean;
   /** A skip asked by `plans skip ID NODE`. */
   skipped: boolean;
-  /** The sequence and revision wanted by the inventory, and those of the newest report. */
+  /** The sequence (0: never sent) and revision wanted by the inventory, and those of the newest report. */
   wantedSequence: number;
   wantedRevision: string | null;
   reported: {
@@ -108,9 +120,12 @@ export interface PlanFacts {
   builderThere: boolean;
 }
 
-/** What decide asks of work: declarations wanted now (node, tier), and builds to ask. */
+/**
+ * What decide asks of work, in the transaction that saves `plan`: set these declarations wanted (at most one per node, under
+ * exactly this sequence, which is above every one wanted or reported before), and set these builds to `waiting` and ask them.
+ */
 export interface Decision {
   plan: Plan;
-  release: Array<{ node: string; tier: TierNumber; revision: string }>;
+  release: Array<{ node: string; tier: TierNumber; revision: string; sequence: number }>;
   asks: PlanBuild[];
 }
