@@ -2,10 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   connect,
   DebugEvents,
+  ErrorCode,
   Events,
   type JetStreamClient,
   type JetStreamManager,
+  type MsgHdrs,
   type NatsConnection,
+  NatsError,
 } from "nats";
 import { meshError, messageOf } from "../errors.ts";
 
@@ -69,6 +72,7 @@ export interface BrokerOptions {
 }
 
 const FIRST_TRY_WITHIN = 5_000;
+const READ_WITHIN = 5_000;
 const SAY_AGAIN_AFTER = 60_000;
 /** Spread, so that a whole fleet does not come back in one instant. */
 const reconnectDelay = () => 100 + Math.random() * 1_400;
@@ -289,4 +293,57 @@ class Link implements Broker {
     const why = this.#ended.signal.aborted ? "closed" : (this.status.error ?? "no answer yet");
     return new BrokerUnreachable({ address: this.address, why });
   }
+}
+
+/** What came of a JetStream request that failed: by the server's own codes, never by text. */
+export function brokerFailure(error: unknown): "missing" | "no-stream" | "wrong-last-sequence" | "other" {
+  if (!(error instanceof NatsError)) return "other";
+  const code = error.api_error?.err_code;
+  if (code === 10071) return "wrong-last-sequence";
+  if (code === 10059 || error.code === ErrorCode.NoResponders) return "no-stream";
+  if (code === 10014 || code === 10037 || error.code === "404") return "missing";
+  return "other";
+}
+
+/** The promise, or BrokerUnreachable as soon as the link is lost: an answer to what was asked before will not come. */
+export function whileConnected<T>(broker: Broker, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const lost = () =>
+      reject(new BrokerUnreachable({ address: broker.address, why: "the connection was lost" }));
+    const off = broker.onDisconnect(lost);
+    promise.then(resolve, reject).finally(off);
+    if (!broker.status.connected) lost();
+  });
+}
+
+export interface StoredMessage {
+  data: Uint8Array;
+  headers: MsgHdrs | undefined;
+  /** Its sequence in the stream. */
+  seq: number;
+}
+
+/**
+ * Reads one stored message of a stream that allows direct reads: the newest of `subject`, or the next one at or after `from`.
+ * Needs no consumer. Null when there is none. Throws what `brokerFailure` tells apart.
+ */
+export async function readStored(
+  broker: Broker,
+  stream: string,
+  subject: string,
+  from?: number,
+): Promise<StoredMessage | null> {
+  const newest = from === undefined;
+  const query = newest ? undefined : JSON.stringify({ seq: from, next_by_subj: subject });
+  const target = `$JS.API.DIRECT.GET.${stream}${newest ? `.${subject}` : ""}`;
+  const answer = await whileConnected(
+    broker,
+    broker.connection.request(target, query, { timeout: READ_WITHIN }),
+  );
+  const { headers } = answer;
+  if (headers && headers.code >= 400) {
+    if (headers.code === 404) return null;
+    throw new NatsError(headers.description, String(headers.code));
+  }
+  return { data: answer.data, headers, seq: Number(headers?.get("Nats-Sequence") ?? 0) };
 }
