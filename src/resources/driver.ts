@@ -12,11 +12,15 @@ export interface HostPlace {
   stateDir: string;
 }
 
-/** What a driver saw of one declared resource. `fields` name what differs ("mode", "content"); `detail` is one line for people. */
+/**
+ * What a driver saw of one declared resource. `fields` name what differs ("mode", "content"); `detail` is one line for people.
+ * `kept`: why this machine leaves the resource as it is (an account under another root); shown with the state `kept`.
+ */
 export interface Observation {
   state: "absent" | "same" | "differs";
   fields: string[];
   detail: string;
+  kept?: string;
 }
 
 /** What applying did. `record` is JSON: what the host must remember to observe cheaply, and to remove only what it made. `note` is shown, with state `kept` when `kept`. */
