@@ -1,5 +1,6 @@
-import type { ModuleVersion } from "../catalogue/catalogue.ts";
+import type { Catalogue, ModuleVersion } from "../catalogue/catalogue.ts";
 import type { MeshFile, SettingValue } from "../catalogue/schema/mesh.ts";
+import type { DeclaredResource } from "../resources/declared.ts";
 
 /** A module as placed on one node, with every setting resolved (mesh.json < group < node). */
 export interface PlacedModule {
@@ -10,6 +11,18 @@ export interface PlacedModule {
    * used for a seat that the new catalogue no longer has.
    */
   lastSeats?: Readonly<Record<string, string>>;
+  /** Only for a module kept at what it was sent with: the node's address then. */
+  address?: string;
+  /** Kept although the new catalogue no longer places it here: it goes in tier 2, and gives way to another holder of its seats. */
+  leaving?: boolean;
+  /** Full ids that this version declares but that were taken by something new: not sent any more. */
+  without?: ReadonlySet<string>;
+}
+
+/** What a node was last sent of one resource, for references whose target is gone. */
+export interface LastResource {
+  digest: string;
+  path: string | null;
 }
 
 /** One node as composition sees it. `modules` keyed by module name. */
@@ -24,12 +37,18 @@ export interface NodeView {
    * Full ids of resources that new versions no longer declare but that this tier still keeps, as they were sent
    * (their removal belongs to tier 2, unless something new claims what they hold).
    */
-  kept: ReadonlyArray<import("../resources/declared.ts").DeclaredResource>;
+  kept: ReadonlyArray<DeclaredResource>;
+  /** By full id: the ids of recorded resources that must be gone before it is applied. */
+  takes?: ReadonlyMap<string, readonly string[]>;
+  last?: ReadonlyMap<string, LastResource>;
 }
 
 /** What is composed: a catalogue with placement and settings resolved; also the mixed catalogues Mt of a plan. */
 export interface MeshView {
   mesh: MeshFile;
+  /** A mixed catalogue of a plan's tier: references that only a later tier brings are no problem. */
+  mixed: boolean;
+  locate: Catalogue["locate"];
   nodes: ReadonlyMap<string, NodeView>;
 }
 
@@ -40,6 +59,8 @@ export type PortTable = ReadonlyMap<string, ReadonlyMap<string, number>>;
 export interface CompositionFacts {
   seats: Readonly<Record<string, string>>;
   ports: PortTable;
+  /** For a tier of a plan: the addresses that seats have once the plan is done, for those that nobody holds yet. */
+  finalSeats?: ReadonlyMap<string, string>;
 }
 
 /** What a node was last sent, as the inventory keeps it (JSON): enough to compose its old modules again. */
@@ -52,5 +73,7 @@ export interface SentView {
     tree: string;
     settings: Record<string, SettingValue>;
     seats: Record<string, string>;
+    /** Where it differs from the node's: the address it was sent with. */
+    address?: string;
   }>;
 }

@@ -74,7 +74,8 @@ export type DeclaredCheck = z.infer<typeof DeclaredCheck>;
 
 /**
  * All times in milliseconds, memory in bytes, cpu in cores; policies are complete (mesh.json's defaults filled in).
- * `envFrom` are declared paths of KEY=VALUE files (the host maps them under its root). `restartOn` are full ids; their digests
+ * `envFrom` are declared paths of KEY=VALUE files (the host maps them under its root). `cwd` is a declared path as a whole: render
+ * it with declared paths as they are, then map the result. `restartOn` are full ids; their digests
  * are part of this one's `digest`. The digest holds what makes another version of the process: command, env, envFrom, user,
  * cwd, run, schedule, check, limits and `restartOn`; the policies (restart, stop, reload, reloadOn, minUp) are not in it, so
  * that changing them restarts nothing: a host takes them over as they are.

@@ -1,0 +1,245 @@
+import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
+import { type MeshFile, POLICY_DEFAULTS } from "../catalogue/schema/mesh.ts";
+import { canonicalJson } from "../declaration/canonical.ts";
+import type { Policies } from "../resources/kind.ts";
+import { OFFLINE_SEATS } from "./address.ts";
+import { FillMemo } from "./fill-memo.ts";
+import { compareText, type Issue, moduleFile, nodeFile, toProblems } from "./issues.ts";
+import { type CompiledModule, compileModule } from "./module.ts";
+import { knownNames } from "./nearest.ts";
+import { ComposedNode, type NodeInputs } from "./node.ts";
+import { allocatePorts } from "./ports.ts";
+import { Resolver } from "./resolve.ts";
+import { type SeatTable, seatTable } from "./seats.ts";
+import { type NodeShape, shapeOf } from "./shape.ts";
+import { finish, finishInSlices, type Work } from "./slices.ts";
+import type { CompositionFacts, MeshView, NodeView, PortTable } from "./view.ts";
+
+export interface Composition {
+  nodes: ReadonlyMap<string, ComposedNode>;
+  problems: Problem[];
+  /** The auto ports in use, by node and `module/port`. */
+  ports: PortTable;
+  /** The address that each held seat has for nodes that do not hold it themselves. */
+  seats: ReadonlyMap<string, string>;
+}
+
+export interface Resolution {
+  view: MeshView;
+  problems: Problem[];
+}
+
+interface NodeMemo {
+  inputs: NodeInputs;
+  composed: ComposedNode;
+  issues: Issue[];
+}
+
+/**
+ * Composes, and remembers between calls: each module version is compiled once, modules with the same values are filled once,
+ * and a node whose inputs are the same keeps its result. What it remembers never changes what it answers.
+ */
+export class Composer {
+  #policiesText = "";
+  #policies: Policies = policiesOf(null);
+  #compiled = new WeakMap<ModuleVersion, CompiledModule>();
+  #shapes = new WeakMap<NodeView, { shape: NodeShape; mixed: boolean }>();
+  #nodes = new WeakMap<NodeView, NodeMemo>();
+  readonly #memo = new FillMemo();
+  readonly #resolver = new Resolver((version) => this.compiled(version));
+
+  /** Placement by groups and nodes, and settings. Problems of every module's own manifest are among those it finds. */
+  resolve(catalogue: Catalogue): Resolution {
+    return finish(this.resolving(catalogue));
+  }
+
+  compose(view: MeshView, facts: CompositionFacts): Composition {
+    return finish(this.composing(view, facts));
+  }
+
+  /** As `resolve` then `compose`, yielding to the event loop at least every `sliceMs` milliseconds (default 10). */
+  async composeCatalogue(
+    catalogue: Catalogue,
+    facts: CompositionFacts,
+    sliceMs?: number,
+  ): Promise<Composition & { view: MeshView }> {
+    const { view, problems } = await finishInSlices(this.resolving(catalogue), sliceMs);
+    const composition = await finishInSlices(this.composing(view, facts), sliceMs);
+    return { ...composition, view, problems: [...problems, ...composition.problems] };
+  }
+
+  compiled(version: ModuleVersion): CompiledModule {
+    const held = this.#compiled.get(version);
+    if (held) return held;
+    const compiled = compileModule(version, this.#policies);
+    this.#compiled.set(version, compiled);
+    return compiled;
+  }
+
+  /** A node's shape: order, claims, ports, seats. Held as long as its view is. */
+  shape(view: NodeView, mixed: boolean): NodeShape {
+    const held = this.#shapes.get(view);
+    if (held && held.mixed === mixed) return held.shape;
+    const shape = shapeOf(view, (placed) => this.compiled(placed.version), mixed);
+    // A node that a tier does not change is the same object in the mixed catalogue: its stricter shape serves both.
+    if (!held || held.mixed) this.#shapes.set(view, { shape, mixed });
+    return shape;
+  }
+
+  *resolving(catalogue: Catalogue): Work<Resolution> {
+    this.#take(catalogue.mesh);
+    const issues: Issue[] = [];
+    const seats = new Map<string, string[]>(Object.keys(OFFLINE_SEATS).map((seat) => [seat, []]));
+    for (const version of catalogue.modules.values()) {
+      const compiled = this.compiled(version);
+      issues.push(...compiled.issues);
+      for (const [seat] of compiled.seats) seats.set(seat, [...(seats.get(seat) ?? []), compiled.name]);
+      yield;
+    }
+    for (const version of catalogue.modules.values()) unknownSeats(this.compiled(version), seats, issues);
+    const resolved = yield* this.#resolver.run(catalogue);
+    issues.push(...resolved.issues);
+    return { view: resolved.view, problems: toProblems(issues, catalogue.locate) };
+  }
+
+  *composing(view: MeshView, facts: CompositionFacts): Work<Composition> {
+    this.#take(view.mesh);
+    const issues: Issue[] = [];
+    const parts: Array<{ view: NodeView; shape: NodeShape; ports: ReadonlyMap<string, number> }> = [];
+    for (const node of sortedNodes(view)) {
+      const shape = this.shape(node, view.mixed);
+      const { ports, missing } = allocatePorts([shape], view.mesh.ports, facts.ports.get(node.name));
+      for (const pair of missing) issues.push(noPortLeft(node.name, pair, view.mesh.ports));
+      parts.push({ view: node, shape, ports });
+      yield;
+    }
+    const table = seatTable(parts, view.mixed);
+    issues.push(...table.issues);
+    const { check, reconcile, heartbeat } = view.mesh.host;
+    const host = { check, reconcile, heartbeat };
+    const nodes = new Map<string, ComposedNode>();
+    const ports = new Map<string, ReadonlyMap<string, number>>();
+    for (const part of parts) {
+      const own: Issue[] = [];
+      const seats = seatsFor(part, table, facts, own);
+      const memo = this.#node({ ...part, seats, host }, own);
+      issues.push(...part.shape.issues, ...memo.issues);
+      nodes.set(part.view.name, memo.composed);
+      if (part.ports.size > 0) ports.set(part.view.name, part.ports);
+      yield;
+    }
+    return { nodes, problems: toProblems(issues, view.locate), ports, seats: table.first };
+  }
+
+  #node(inputs: NodeInputs, issues: Issue[]): NodeMemo {
+    const held = this.#nodes.get(inputs.view);
+    if (held && sameInputs(held.inputs, inputs)) return held;
+    const memo = { inputs, issues, composed: new ComposedNode(inputs, this.#memo) };
+    this.#nodes.set(inputs.view, memo);
+    return memo;
+  }
+
+  /** The mesh's policies are part of every process: with others, everything compiled before is void. */
+  #take(mesh: MeshFile): void {
+    const policies = policiesOf(mesh);
+    const text = canonicalJson(policies);
+    if (text === this.#policiesText) return;
+    this.#policiesText = text;
+    this.#policies = policies;
+    this.#compiled = new WeakMap();
+    this.#shapes = new WeakMap();
+    this.#nodes = new WeakMap();
+    this.#memo.clear();
+    this.#resolver.forget();
+  }
+}
+
+export function createComposer(): Composer {
+  return new Composer();
+}
+
+function policiesOf(mesh: MeshFile | null): Policies {
+  const host = mesh?.host;
+  return {
+    restart: { ...POLICY_DEFAULTS.restart, ...host?.restart },
+    stop: { ...POLICY_DEFAULTS.stop, ...host?.stop },
+    minUp: host?.handover.minUp ?? POLICY_DEFAULTS.handover.minUp,
+    checkTimeout: POLICY_DEFAULTS.checkTimeout,
+  };
+}
+
+function sortedNodes(view: MeshView): NodeView[] {
+  return [...view.nodes.values()].sort((a, b) => compareText(a.name, b.name));
+}
+
+/** What a node's modules are told of each seat they use; a seat that nobody holds anywhere is a problem. */
+function seatsFor(
+  part: { view: NodeView; shape: NodeShape },
+  table: SeatTable,
+  facts: CompositionFacts,
+  issues: Issue[],
+): ReadonlyMap<string, string> {
+  if (part.shape.seatsUsed.length === 0) return NO_SEATS;
+  const seats = new Map<string, string>();
+  for (const seat of part.shape.seatsUsed) {
+    const held = table.own(seat, part.view.name) ?? table.first.get(seat) ?? contextSeat(seat, facts);
+    if (held !== undefined) {
+      seats.set(seat, held);
+      continue;
+    }
+    const users = part.shape.modules.filter(({ compiled }) =>
+      compiled.seatUses.some((use) => use.seat === seat),
+    );
+    // A module at its old version keeps what it was told; a new one is told what will be true.
+    if (users.every(({ placed }) => placed.lastSeats && Object.hasOwn(placed.lastSeats, seat))) continue;
+    const later = facts.finalSeats?.get(seat);
+    if (later !== undefined) seats.set(seat, later);
+    else issues.push(...users.map(({ compiled }) => unheldSeat(compiled, seat, [...table.first.keys()])));
+  }
+  return seats;
+}
+
+const NO_SEATS: ReadonlyMap<string, string> = new Map();
+
+function contextSeat(seat: string, facts: CompositionFacts): string | undefined {
+  if (Object.hasOwn(facts.seats, seat)) return facts.seats[seat];
+  return Object.hasOwn(OFFLINE_SEATS, seat) ? OFFLINE_SEATS[seat] : undefined;
+}
+
+function unheldSeat(compiled: CompiledModule, seat: string, held: string[]): Issue {
+  const use = compiled.seatUses.find((one) => one.seat === seat) as CompiledModule["seatUses"][number];
+  const known = knownNames(seat, [...held, ...Object.keys(OFFLINE_SEATS)]);
+  const message = `${use.label}: \${seat:${seat}}: no node has a module that holds this seat; ${known}`;
+  return { file: moduleFile(compiled.name), path: use.path, message };
+}
+
+function unknownSeats(compiled: CompiledModule, seats: ReadonlyMap<string, string[]>, issues: Issue[]): void {
+  for (const { seat, path, label } of compiled.seatUses) {
+    if (seats.has(seat)) continue;
+    const message = `${label}: \${seat:${seat}}: no module holds this seat; ${knownNames(seat, seats.keys())}`;
+    issues.push({ file: moduleFile(compiled.name), path, message });
+  }
+}
+
+function noPortLeft(node: string, pair: string, range: MeshFile["ports"]): Issue {
+  const message = `node ${node}: no port is left for ${pair} in ${range.from} to ${range.to}; widen "ports" in mesh.json`;
+  return { file: nodeFile(node), path: [], message };
+}
+
+function sameInputs(a: NodeInputs, b: NodeInputs): boolean {
+  return (
+    a.shape === b.shape &&
+    sameNumbers(a.ports, b.ports) &&
+    sameNumbers(a.seats, b.seats) &&
+    a.host.check === b.host.check &&
+    a.host.reconcile === b.host.reconcile &&
+    a.host.heartbeat === b.host.heartbeat
+  );
+}
+
+function sameNumbers<V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean {
+  if (a === b) return true;
+  if (a.size !== b.size) return false;
+  for (const [key, value] of a) if (b.get(key) !== value) return false;
+  return true;
+}

@@ -1,0 +1,71 @@
+import { escapeJson, type Filling, fillChunks, type StoredObject, sha256 } from "./chunks.ts";
+import type { CompiledModule, CompiledResource } from "./module.ts";
+
+/** One module filled for one node (or for many with the same values): the canonical JSON of its resources, and its bodies in the store. */
+export interface FilledModule {
+  texts: readonly string[];
+  objects: ReadonlyMap<string, StoredObject>;
+}
+
+/** Digests of one module's resources under given values, each worked out once and when asked for. */
+class Digests {
+  readonly #known = new Map<string, string>();
+  readonly #compiled: CompiledModule;
+  readonly #foreign: (id: string) => string;
+  readonly filling: Filling;
+
+  constructor(
+    compiled: CompiledModule,
+    values: readonly string[],
+    foreign: (id: string) => string,
+    store: Filling["store"],
+  ) {
+    this.#compiled = compiled;
+    this.#foreign = foreign;
+    this.filling = {
+      values,
+      escaped: values.map(escapeJson),
+      digestOf: (id) => this.of(id),
+      store,
+    };
+  }
+
+  of(id: string): string {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const resource = this.#compiled.byId.get(id);
+    if (!resource) return this.#foreign(id);
+    // Meets itself only in a cycle of restartOn, which is a problem of its own.
+    this.#known.set(id, "");
+    const digest = digestOf(resource, this.filling);
+    this.#known.set(id, digest);
+    return digest;
+  }
+}
+
+function digestOf(resource: CompiledResource, filling: Filling): string {
+  let text = fillChunks(resource.identity, filling);
+  for (const target of resource.restartOn) text += `\n${filling.digestOf(target)}`;
+  return sha256(text);
+}
+
+/** @param foreign the digest of another module's resource on the same node, by full id */
+export function fillModule(
+  compiled: CompiledModule,
+  values: readonly string[],
+  foreign: (id: string) => string,
+): FilledModule {
+  const objects = new Map<string, StoredObject>(compiled.objects);
+  const digests = new Digests(compiled, values, foreign, (sha, object) => objects.set(sha, object));
+  return { texts: compiled.resources.map((r) => fillChunks(r.chunks, digests.filling)), objects };
+}
+
+/** The digest of one resource of a module under given values. */
+export function digestIn(
+  compiled: CompiledModule,
+  id: string,
+  values: readonly string[],
+  foreign: (id: string) => string,
+): string {
+  return new Digests(compiled, values, foreign, () => undefined).of(id);
+}
