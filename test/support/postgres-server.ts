@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
+import { openInventory } from "../../src/inventory/index.ts";
 import { type OwnPostgres, ownPostgres } from "./own-postgres.ts";
 
 declare module "vitest" {
@@ -89,6 +90,8 @@ async function startWithTemplate(): Promise<{ server: OwnPostgres; admin: pg.Cli
   admin.on("error", () => {});
   await admin.connect();
   await admin.query("CREATE DATABASE mesh_template");
+  const inventory = await openInventory(withDatabase(server.url, "mesh_template"), { name: "template" });
+  await inventory.close();
   return { server, admin };
 }
 

@@ -1,0 +1,60 @@
+import type { DeclarationBody } from "../declaration/schema.ts";
+import type { Db, Tx } from "../io/postgres.ts";
+
+/** A declaration's body as text (the canonical JSON whose sha256 is `revision`). */
+export interface KeptBody {
+  revision: string;
+  node: string;
+  body: string;
+}
+
+/**
+ * Keeps bodies by revision, before the plan that gives them is made: outside the plan's lock, in any number of calls.
+ * Repeating one changes nothing. One statement a call; about 1,000 bodies a call keep memory flat.
+ */
+export async function keepBodies(db: Db, bodies: readonly KeptBody[]): Promise<void> {
+  if (bodies.length === 0) return;
+  const unique = [...new Map(bodies.map((body) => [body.revision, body])).values()];
+  unique.sort((a, b) => (a.revision < b.revision ? -1 : 1));
+  await db.query(
+    `INSERT INTO mesh.bodies (revision, node, body) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+     ON CONFLICT (revision) DO UPDATE SET kept_at = now()`,
+    [unique.map((b) => b.revision), unique.map((b) => b.node), unique.map((b) => b.body)],
+  );
+}
+
+/** What each of `nodes` (default: all) is wanted to hold, by node. Nodes that were never sent anything are absent. */
+export async function readWantedBodies(
+  db: Db,
+  nodes?: readonly string[],
+): Promise<Map<string, DeclarationBody>> {
+  const rows = await db.query<{ name: string; body: string }>(
+    `SELECT n.name, b.body FROM mesh.nodes n JOIN mesh.bodies b ON b.revision = n.wanted_revision
+     ${nodes ? "WHERE n.name = ANY($1)" : ""}`,
+    nodes ? [nodes] : [],
+  );
+  return new Map(rows.map(({ name, body }) => [name, JSON.parse(body) as DeclarationBody]));
+}
+
+/** Bodies by revision. */
+export async function readBodies(
+  db: Db,
+  revisions: readonly string[],
+): Promise<Map<string, DeclarationBody>> {
+  if (revisions.length === 0) return new Map();
+  const rows = await db.query<{ revision: string; body: string }>(
+    "SELECT revision, body FROM mesh.bodies WHERE revision = ANY($1)",
+    [revisions],
+  );
+  return new Map(rows.map(({ revision, body }) => [revision, JSON.parse(body) as DeclarationBody]));
+}
+
+/** Collects bodies that no node is wanted to hold and no target of the newest plan gives, an hour after they were last kept. */
+export async function collectBodies(tx: Tx): Promise<void> {
+  await tx.query(
+    `DELETE FROM mesh.bodies b WHERE kept_at < now() - interval '1 hour'
+       AND NOT EXISTS (SELECT 1 FROM mesh.nodes n WHERE n.wanted_revision = b.revision)
+       AND NOT EXISTS (SELECT 1 FROM mesh.targets t
+         WHERE t.plan = (SELECT max(id) FROM mesh.plans) AND t.revision = b.revision)`,
+  );
+}

@@ -1,0 +1,18 @@
+/**
+ * Text as Postgres can hold it: a zero byte becomes U+FFFD. (The driver's own encoding to UTF-8 does the same with lone surrogates.)
+ */
+export function storable(text: string): string {
+  return text.includes("\u0000") ? text.replaceAll("\u0000", "\ufffd") : text;
+}
+
+/**
+ * JSON as jsonb can hold it. `JSON.stringify` escapes exactly the two things jsonb refuses, zero bytes and lone surrogates;
+ * each becomes U+FFFD. An escaped backslash before "u0000" is text of its own and stays.
+ */
+export function storableJson(value: unknown): string {
+  const text = JSON.stringify(value ?? null);
+  if (!text.includes("\\u0000") && !text.includes("\\ud")) return text;
+  return text.replace(/\\(u0000|ud[89a-f][0-9a-f]{2}|[\s\S])/g, (whole, what: string) =>
+    what === "u0000" || what.startsWith("ud") ? "\\ufffd" : whole,
+  );
+}
