@@ -1,0 +1,38 @@
+import type { Plan, PlanFacts, PlanNode, Tier } from "./model.ts";
+import { listenedAt, silentAfter, timeOf } from "./silence.ts";
+
+/**
+ * When decide would say something else if nothing but time passed: a soak ends, a node times out or becomes silent, everybody
+ * was listened to. Milliseconds since 1970, above `now`; null: only a message, a command or a new merge moves the plan.
+ */
+export function nextWakeAt(plan: Plan, facts: PlanFacts, now: number): number | null {
+  if (plan.state === "superseded" || facts.newerPlan !== null) return null;
+  const listened = listenedAt(plan, facts, now);
+  if (listened === null) return null;
+  const times = plan.tiers.flatMap((tier) => [
+    ...soakEnd(plan, tier),
+    ...tier.nodes.flatMap((node) => nodeTimes(plan, facts, tier, node, listened)),
+  ]);
+  const next = times.filter((at) => at > now);
+  return next.length === 0 ? null : next.reduce((a, b) => Math.min(a, b));
+}
+
+function soakEnd(plan: Plan, tier: Tier): number[] {
+  if (tier.state !== "rolling-out" || tier.batchDoneAt === null) return [];
+  return [timeOf(tier.batchDoneAt) + plan.rollout.soak];
+}
+
+function nodeTimes(plan: Plan, facts: PlanFacts, tier: Tier, node: PlanNode, listened: number): number[] {
+  const seenAt = facts.nodes.get(node.node)?.seenAt ?? null;
+  const quiet = Math.max(listened, seenAt === null ? 0 : timeOf(seenAt) + silentAfter(plan));
+  const progress = node.progressAt === null ? 0 : timeOf(node.progressAt);
+  if (node.state === "sent") {
+    const connected = facts.connectedAt === null ? 0 : timeOf(facts.connectedAt);
+    return [
+      Math.max(progress, connected) + plan.rollout.timeout,
+      Math.max(quiet, progress + silentAfter(plan)),
+    ];
+  }
+  const watched = tier.state === "rolling-out" && (node.state === "pending" || node.batch === tier.batch);
+  return watched && node.state !== "skipped" ? [quiet] : [];
+}
