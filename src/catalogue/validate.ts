@@ -47,11 +47,13 @@ function read<T extends object>(
   const { text, value: raw } = document;
   if (raw === undefined) return { text, raw, value: null, problems: document.problems };
   const parsed = schema.safeParse(raw, { error: explain });
-  const problems = [
-    ...document.problems,
-    ...(parsed.success ? [] : withoutNotYet(document, schemaProblems(document, parsed.error))),
-    ...check(document),
-  ];
+  const checked = check(document);
+  const refused = new Set(checked.map((p) => p.path));
+  // What a check says of a place is nearer the point than that its schema did not fit ("must be null").
+  const shape = parsed.success
+    ? []
+    : withoutNotYet(document, schemaProblems(document, parsed.error)).filter((p) => !refused.has(p.path));
+  const problems = [...document.problems, ...shape, ...checked];
   if (!parsed.success || problems.length > 0) return { text, raw, value: null, problems };
   const value = bare(parsed.data) as T & { $schema?: string };
   delete value.$schema;
