@@ -52,8 +52,9 @@ export interface Supervisor {
    * Makes `spec` the wanted version and resolves when its first start was tried (service, scheduled) or it ended (once).
    * Same digest as wanted: nothing is started or stopped; policies that differ (restart, stop, reload, minUp) are taken over,
    * since they are not part of the digest. Throws when a once step failed or the program cannot be started.
+   * `signal` ends waiting for a once step (SupervisorClosed); the step itself goes on, and the next `ensure` waits for it again.
    */
-  ensure(spec: ProcessSpec): Promise<{ changed: boolean }>;
+  ensure(spec: ProcessSpec, signal?: AbortSignal): Promise<{ changed: boolean }>;
   /** Whether `ensure` would do something. */
   differs(spec: ProcessSpec): "absent" | "same" | "differs";
   /** Stops it (signal, grace, then everything descended from it) and forgets it. Throws StopFailed, keeping the record. */
