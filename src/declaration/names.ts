@@ -8,7 +8,12 @@ export function nodeKey(node: string): string {
 export function nodeOfKey(key: string): string {
   return key.replaceAll("_", ".");
 }
+/** The streams that NATS keeps under the two buckets. */
+export const DECLARATIONS_STREAM = `KV_${BUCKETS.declarations}`;
+export const OBJECTS_STREAM = `OBJ_${BUCKETS.objects}`;
 export const subjects = {
+  /** Where a node's key of the bucket `declarations` is stored. */
+  declaration: (node: string) => `$KV.${BUCKETS.declarations}.${nodeKey(node)}`,
   control: (kind: string) => `mesh.control.${kind}`,
   report: (node: string) => `mesh.events.${nodeKey(node)}.report`,
   heartbeat: (node: string) => `mesh.heartbeat.${nodeKey(node)}`,

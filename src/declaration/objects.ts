@@ -3,7 +3,7 @@ import { open, rename, unlink } from "node:fs/promises";
 import { headers } from "nats";
 import { meshError } from "../errors.ts";
 import { type Broker, brokerFailure, readStored, whileConnected } from "../io/nats.ts";
-import { BUCKETS } from "./names.ts";
+import { BUCKETS, OBJECTS_STREAM } from "./names.ts";
 
 export class ObjectMissing extends meshError(
   "object-missing",
@@ -39,7 +39,6 @@ interface Meta {
   deleted?: boolean;
 }
 
-const STREAM = `OBJ_${BUCKETS.objects}`;
 const CHUNK = 512 * 1024;
 const IN_FLIGHT = 8;
 
@@ -104,7 +103,7 @@ function metaSubject(sha256: string): string {
 const chunkSubject = (nuid: string) => `$O.${BUCKETS.objects}.C.${nuid}`;
 
 async function metaOf(broker: Broker, sha256: string): Promise<{ meta: Meta; seq: number } | null> {
-  const message = await readStored(broker, STREAM, metaSubject(sha256));
+  const message = await readStored(broker, OBJECTS_STREAM, metaSubject(sha256));
   return message && { meta: JSON.parse(Buffer.from(message.data).toString()) as Meta, seq: message.seq };
 }
 
@@ -168,7 +167,7 @@ async function sendMeta(
 async function discardChunks(broker: Broker, nuid: string): Promise<void> {
   if (!broker.status.connected) return;
   const manager = await broker.manager();
-  await manager.streams.purge(STREAM, { filter: chunkSubject(nuid) }).catch(() => {});
+  await manager.streams.purge(OBJECTS_STREAM, { filter: chunkSubject(nuid) }).catch(() => {});
 }
 
 async function readChunks(
@@ -180,7 +179,7 @@ async function readChunks(
 ): Promise<void> {
   let from = 1;
   for (let chunk = 0; chunk < meta.chunks; chunk++) {
-    const message = await readStored(broker, STREAM, chunkSubject(meta.nuid), from);
+    const message = await readStored(broker, OBJECTS_STREAM, chunkSubject(meta.nuid), from);
     if (!message) throw new ObjectMissing({ sha256 });
     digest.update(message.data);
     await take(message.data);

@@ -1,6 +1,6 @@
 import { DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from "nats";
 import { type Broker, brokerFailure } from "../io/nats.ts";
-import { BUCKETS, STREAMS } from "./names.ts";
+import { BUCKETS, DECLARATIONS_STREAM, OBJECTS_STREAM, STREAMS } from "./names.ts";
 
 const DAY = 24 * 3_600_000;
 
@@ -12,10 +12,6 @@ export interface StreamsState {
   created: Record<string, string>;
   fresh: string[];
 }
-
-/** Names of the streams under the two buckets, as `StreamsState` has them. */
-export const DECLARATIONS_STREAM = `KV_${BUCKETS.declarations}`;
-export const OBJECTS_STREAM = `OBJ_${BUCKETS.objects}`;
 
 /**
  * Makes the streams that are absent, and leaves those that are there. Safe when two controllers do it at once.

@@ -72,7 +72,8 @@ export interface BrokerOptions {
 }
 
 const FIRST_TRY_WITHIN = 5_000;
-const READ_WITHIN = 5_000;
+/** A direct read of a stream that is not there is never answered. */
+const READ_WITHIN = 1_500;
 const SAY_AGAIN_AFTER = 60_000;
 /** Spread, so that a whole fleet does not come back in one instant. */
 const reconnectDelay = () => 100 + Math.random() * 1_400;
@@ -296,8 +297,11 @@ class Link implements Broker {
 }
 
 /** What came of a JetStream request that failed: by the server's own codes, never by text. */
-export function brokerFailure(error: unknown): "missing" | "no-stream" | "wrong-last-sequence" | "other" {
+export function brokerFailure(
+  error: unknown,
+): "missing" | "no-stream" | "wrong-last-sequence" | "timeout" | "other" {
   if (!(error instanceof NatsError)) return "other";
+  if (error.code === ErrorCode.Timeout) return "timeout";
   const code = error.api_error?.err_code;
   if (code === 10071) return "wrong-last-sequence";
   if (code === 10059 || error.code === ErrorCode.NoResponders) return "no-stream";
