@@ -11,14 +11,15 @@ export interface ProcessResourceRecord {
   reloadOn: Record<string, string>;
 }
 
+/** `checkEvery` and `signal` are read anew for each process, so that they can be getters. */
 export interface ProcessDriverOptions {
+  place: HostPlace;
+  supervisor: Supervisor;
   /** How often a service is checked, ms (`host.check` of the declaration that is applied). */
-  checkEvery?: () => number;
+  readonly checkEvery: number;
   /** Ends waiting for a run-once (which goes on), so that the host can stop or take a newer declaration. */
-  interrupt?: () => AbortSignal | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
-
-const CHECK_EVERY = 5_000;
 
 /**
  * Real paths of `envFrom`: the declared absolute paths of KEY=VALUE files (composition put them in place of the ids).
@@ -66,12 +67,10 @@ function renderCheck(
 }
 
 export function createProcessDriver(
-  place: HostPlace,
-  supervisor: Supervisor,
-  options: ProcessDriverOptions = {},
+  options: ProcessDriverOptions,
 ): Driver<DeclaredProcess, ProcessResourceRecord> {
-  const render = (declared: DeclaredProcess) =>
-    renderProcess(declared, place, options.checkEvery?.() ?? CHECK_EVERY);
+  const { place, supervisor } = options;
+  const render = (declared: DeclaredProcess) => renderProcess(declared, place, options.checkEvery);
   return {
     type: "process",
     async observe(declared, records) {
@@ -89,7 +88,7 @@ export function createProcessDriver(
       const note = !place.real && declared.user !== null ? `mapped to ${place.invoker.name}` : null;
       const reload =
         record !== null && supervisor.differs(spec) === "same" && observation.fields.includes("reloadOn");
-      const { changed } = await supervisor.ensure(spec, options.interrupt?.());
+      const { changed } = await supervisor.ensure(spec, options.signal);
       if (reload) await supervisor.reload(declared.id);
       return { record: remembered, changed: changed || reload, note };
     },
