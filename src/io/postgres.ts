@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { MeshError, meshError, messageOf } from "../errors.ts";
 
@@ -33,7 +32,7 @@ export class CommitUnknown extends meshError(
   "commit-unknown",
   "retry",
   (f: { store: string }) =>
-    `the store at ${f.store} was lost while it saved, and did not come back in time to say whether it did; read again before going on`,
+    `the store at ${f.store} was lost while it saved, so that nobody knows whether it did; it is read again`,
 ) {}
 
 export class StoreFailed extends meshError(
@@ -65,9 +64,9 @@ export interface Store extends Db {
   /** host:port/database, without credentials. */
   readonly at: string;
   /**
-   * One transaction on one connection; rolled back when `work` throws. When the connection is lost during COMMIT, the
-   * outcome is read again on another: resolves if it was saved, rejects with TransactionLost if not, with CommitUnknown
-   * when the store does not answer within 10 s.
+   * One transaction on one connection; rolled back when `work` throws, with whatever it threw. When the connection is lost
+   * during COMMIT it rejects with CommitUnknown: it may have been saved. Whoever calls reads again, or does it again where
+   * that has no second effect.
    */
   transaction<T>(limits: TransactionLimits, work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -127,23 +126,37 @@ async function runTransaction<T>(
   });
   let broken = false;
   try {
-    await client.query(begin(limits));
+    await send(client, begin(limits), at);
     const result = await work(transactionOn(client, at));
-    const assigned = await client.query("SELECT pg_current_xact_id_if_assigned()::text AS xid");
-    const outcome = await commit(client, at);
-    broken = outcome !== "saved";
-    if (outcome !== "saved") await rereadOutcome(store, assigned.rows[0]?.xid ?? null, outcome.lost);
+    await commit(client, at);
     return result;
   } catch (error) {
-    const known = storeError(error, at);
-    broken ||= known instanceof StoreUnreachable || known instanceof TransactionLost;
-    broken ||= await client.query("ROLLBACK").then(
-      () => false,
-      () => true,
-    );
-    throw known;
+    broken = isLoss(error) || (await client.query("ROLLBACK").then(never, always));
+    throw error;
   } finally {
     client.release(broken);
+  }
+}
+
+const never = () => false;
+const always = () => true;
+
+function isLoss(error: unknown): boolean {
+  return (
+    error instanceof StoreUnreachable || error instanceof TransactionLost || error instanceof CommitUnknown
+  );
+}
+
+async function send(
+  client: pg.PoolClient,
+  text: string,
+  at: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult> {
+  try {
+    return await client.query(text, [...values]);
+  } catch (error) {
+    throw storeError(error, at);
   }
 }
 
@@ -161,11 +174,7 @@ function begin(limits: TransactionLimits): string {
 function transactionOn(client: pg.PoolClient, at: string): Tx {
   const tx: Tx = {
     async query<R extends object>(text: string, values: readonly unknown[] = []) {
-      try {
-        return (await client.query<R & pg.QueryResultRow>(text, [...values])).rows as R[];
-      } catch (error) {
-        throw storeError(error, at);
-      }
+      return (await send(client, text, at, values)).rows as R[];
     },
     async attempt(work) {
       await tx.query("SAVEPOINT attempt");
@@ -182,38 +191,19 @@ function transactionOn(client: pg.PoolClient, at: string): Tx {
   return tx;
 }
 
-async function commit(client: pg.PoolClient, at: string): Promise<"saved" | { lost: unknown }> {
+async function commit(client: pg.PoolClient, at: string): Promise<void> {
   let answer: pg.QueryResult;
   try {
-    answer = await client.query("COMMIT");
+    answer = await send(client, "COMMIT", at);
   } catch (error) {
-    const known = storeError(error, at);
-    if (known instanceof StoreUnreachable || known instanceof TransactionLost) return { lost: error };
-    throw known;
+    // Not by transaction id: a server that crashed may give the same id to another transaction.
+    throw error instanceof StoreUnreachable ? new CommitUnknown({ store: at }, { cause: error }) : error;
   }
   // A transaction that failed before answers COMMIT with ROLLBACK, and no error.
   if (answer.command !== "COMMIT")
     throw new TransactionLost({ store: at, why: "a statement in it had failed" });
-  return "saved";
 }
 
-/** Whether transaction `xid` was saved, asked of the server until it knows. */
-async function rereadOutcome(store: Store, xid: string | null, cause: unknown): Promise<void> {
-  // It wrote nothing: nothing can be lost.
-  if (xid === null) return;
-  for (const until = Date.now() + REREAD_MS; Date.now() < until; await delay(100)) {
-    const rows = await store
-      .query<{ status: string | null }>("SELECT pg_xact_status($1::xid8) AS status", [xid])
-      .catch(() => null);
-    const status = rows?.[0]?.status;
-    if (status === "committed") return;
-    if (status === "aborted")
-      throw new TransactionLost({ store: store.at, why: messageOf(cause) }, { cause });
-  }
-  throw new CommitUnknown({ store: store.at }, { cause });
-}
-
-const REREAD_MS = 10_000;
 const SYSTEM_ERRORS = /^(E[A-Z]+|ENOTFOUND)$/;
 
 /** What the driver or the server threw, as one of ours. Errors of our own pass through. */

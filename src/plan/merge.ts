@@ -43,7 +43,9 @@ export type Merged = { stale: true } | { stale: false; plan: Plan; superseded: n
 /**
  * Saves a merge as the newest plan, in one transaction under the plan's lock: plans before it are superseded, whatever their
  * state, the nodes of the commit are the declared ones, ports are taken. Sends nothing: `workPlan` does, next.
- * @returns stale: what nodes were sent has changed since it was composed; compose again
+ * @returns stale: what nodes were sent has changed since it was composed, or another merge was saved; look at the newest plan
+ *   and compose again
+ * @throws CommitUnknown: give the same merge again, it is stale if it was saved
  */
 export async function mergePlan(
   deps: { inventory: Inventory; epoch: number; clock: Pick<Clock, "now"> },
@@ -82,13 +84,14 @@ async function supersede(tx: Tx, by: number, at: string): Promise<number[]> {
 }
 
 async function advance(tx: Tx, { commit, unchanged }: Merge): Promise<void> {
+  // Also where nothing else changed: a merge that is saved twice (its COMMIT was not answered) finds itself stale.
+  await bumpGeneration(tx);
   if (unchanged.length === 0) return;
   await tx.query(
     `UPDATE mesh.nodes n SET wanted_commit = $1, sent = u.sent
      FROM unnest($2::text[], $3::jsonb[]) AS u(node, sent) WHERE n.name = u.node AND n.wanted_revision IS NOT NULL`,
     [commit, unchanged.map(({ node }) => node), unchanged.map(({ sent }) => storableJson(sent))],
   );
-  await bumpGeneration(tx);
 }
 
 async function saveGood(tx: Tx, { commit, subject, mesh, targets }: Merge): Promise<void> {

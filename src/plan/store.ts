@@ -54,7 +54,7 @@ export async function savePlan(tx: Tx, plan: Plan): Promise<void> {
       storable(plan.subject),
       plan.base,
       plan.state,
-      currentTier(plan),
+      shownTier(plan),
       plan.reason === null ? null : storable(plan.reason),
       plan.createdAt,
       plan.finishedAt,
@@ -64,7 +64,7 @@ export async function savePlan(tx: Tx, plan: Plan): Promise<void> {
 }
 
 /** The tier that is worked now, else the last that was touched. */
-export function currentTier(plan: Plan): TierNumber | null {
+export function shownTier(plan: Plan): TierNumber | null {
   const open = plan.tiers.find(({ state }) => state !== "done" && state !== "skipped");
   return (open ?? plan.tiers.findLast(({ state }) => state === "done"))?.tier ?? null;
 }

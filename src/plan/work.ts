@@ -54,7 +54,8 @@ export type WorkResult =
 /**
  * One run of the newest plan: read, decide, save whole, in one transaction under the plan's lock. What it says may only be
  * acted on once it has returned: then it is saved.
- * @throws BusyRetry, NotActive, StoreUnreachable, TransactionLost, CommitUnknown: nothing to undo, run it again
+ * @throws BusyRetry, NotActive, StoreUnreachable, TransactionLost: nothing was saved, run it again; CommitUnknown: run it again
+ *   too, it reads what was saved
  */
 export async function workPlan(deps: WorkDeps, trigger: Trigger): Promise<WorkResult> {
   const mode = trigger === "timer" ? "try" : "wait";
