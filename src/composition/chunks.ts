@@ -15,6 +15,9 @@ import { INLINE_LIMIT } from "../resources/file/compile.ts";
  */
 export type Chunk = string | number | { digestOf: string } | { body: readonly TemplatePart[] };
 
+/** At most this many UTF-16 units are below the limit in UTF-8, whatever they are. */
+const SURELY_SMALL = Math.floor(INLINE_LIMIT / 3);
+
 /** A body that is in the object store. Sizes in bytes; `oid` or `bytes` is where it comes from. */
 export interface StoredObject {
   oid: string | null;
@@ -40,92 +43,124 @@ export function escapeJson(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
-/** Chunks of the canonical JSON of a draft, neighbouring text joined. */
+/** Gathers chunks, neighbouring text joined. */
+class ChunkWriter {
+  readonly #chunks: Chunk[] = [];
+  #text = "";
+
+  text(text: string): void {
+    this.#text += text;
+  }
+  push(chunk: Chunk): void {
+    if (this.#text !== "") this.#chunks.push(this.#text);
+    this.#text = "";
+    this.#chunks.push(chunk);
+  }
+  done(): Chunk[] {
+    if (this.#text !== "") this.#chunks.push(this.#text);
+    this.#text = "";
+    return this.#chunks;
+  }
+}
+
+/** Chunks of the canonical JSON of a draft. */
 export function toChunks(draft: Draft): Chunk[] {
-  const chunks: Chunk[] = [];
-  write(draft, (chunk) => {
-    const last = chunks.length - 1;
-    if (typeof chunk === "string" && typeof chunks[last] === "string") chunks[last] += chunk;
-    else chunks.push(chunk);
-  });
-  return chunks;
+  const out = new ChunkWriter();
+  write(draft, out);
+  return out.done();
 }
 
-type Push = (chunk: Chunk) => void;
+/** Chunks of the canonical JSON of an object whose members were cut already. */
+export function joinMembers(
+  members: ReadonlyMap<string, readonly Chunk[]>,
+  keys: readonly string[],
+): Chunk[] {
+  const out = new ChunkWriter();
+  let separator = "{";
+  for (const key of [...keys].sort()) {
+    out.text(`${separator}"${key}":`);
+    for (const chunk of members.get(key) ?? []) {
+      if (typeof chunk === "string") out.text(chunk);
+      else out.push(chunk);
+    }
+    separator = ",";
+  }
+  out.text("}");
+  return out.done();
+}
 
-function write(draft: Draft, push: Push): void {
-  if (draft === null || typeof draft !== "object") push(JSON.stringify(draft));
-  else if (draft instanceof Template) writeText(draft.parts, push);
-  else if (draft instanceof BodyTemplate) writeBody(draft.template.parts, push);
-  else if (draft instanceof DigestOf) {
-    push('"');
-    push({ digestOf: draft.id });
-    push('"');
-  } else if (draft instanceof StoredBody) push(`{"object":"${draft.sha256}","size":${draft.size}}`);
+function write(draft: Draft, out: ChunkWriter): void {
+  if (draft === null || typeof draft !== "object") out.text(JSON.stringify(draft));
+  else if (draft instanceof Template) writeText(draft.parts, out);
   else if (Array.isArray(draft)) {
-    draft.forEach((item, i) => {
-      push(i === 0 ? "[" : ",");
-      write(item, push);
-    });
-    push(draft.length === 0 ? "[]" : "]");
-  } else writeObject(draft as { readonly [key: string]: Draft }, push);
+    out.text("[");
+    for (let i = 0; i < draft.length; i++) {
+      if (i > 0) out.text(",");
+      write(draft[i], out);
+    }
+    out.text("]");
+  } else if (draft instanceof BodyTemplate) writeBody(draft.template.parts, out);
+  else if (draft instanceof DigestOf) {
+    out.text('"');
+    out.push({ digestOf: draft.id });
+    out.text('"');
+  } else if (draft instanceof StoredBody) out.text(`{"object":"${draft.sha256}","size":${draft.size}}`);
+  else writeObject(draft as { readonly [key: string]: Draft }, out);
 }
 
-function writeObject(object: { readonly [key: string]: Draft }, push: Push): void {
+function writeObject(object: { readonly [key: string]: Draft }, out: ChunkWriter): void {
   let separator = "{";
   for (const key of Object.keys(object).sort()) {
     const value = object[key];
     if (value === undefined) continue;
-    push(`${separator}${JSON.stringify(key)}:`);
-    write(value, push);
+    out.text(`${separator}${JSON.stringify(key)}:`);
+    write(value, out);
     separator = ",";
   }
-  push(separator === "{" ? "{}" : "}");
+  out.text(separator === "{" ? "{}" : "}");
 }
 
 const isRef = (part: TemplatePart) => typeof part === "object" && !("slot" in part);
 
 /** A body in which the host must fill paths stays in the declaration; of others the size decides, once they are filled. */
-function writeBody(parts: readonly TemplatePart[], push: Push): void {
-  if (!parts.some(isRef)) {
-    push({ body: parts });
+function writeBody(parts: readonly TemplatePart[], out: ChunkWriter): void {
+  const [only] = parts;
+  const small = parts.length === 0 || (typeof only === "string" && only.length <= SURELY_SMALL);
+  if (!(parts.length <= 1 && small) && !parts.some(isRef)) {
+    out.push({ body: parts });
     return;
   }
-  push('{"text":');
-  writeText(parts, push);
-  push("}");
+  out.text('{"text":');
+  writeText(parts, out);
+  out.text("}");
 }
 
 /** A Text: one JSON string, or an array of strings and `{ path }` where the host fills some of it. */
-function writeText(parts: readonly TemplatePart[], push: Push): void {
+function writeText(parts: readonly TemplatePart[], out: ChunkWriter): void {
+  const piece = (part: string | { slot: number }) =>
+    typeof part === "string" ? out.text(escapeJson(part)) : out.push(part.slot);
   if (!parts.some(isRef)) {
-    push('"');
-    for (const part of parts)
-      push(typeof part === "string" ? escapeJson(part) : (part as { slot: number }).slot);
-    push('"');
+    out.text('"');
+    for (const part of parts) piece(part as string | { slot: number });
+    out.text('"');
     return;
   }
   let inString = false;
-  let first = true;
-  const open = (text: string) => {
-    push(`${first ? "" : ","}${text}`);
-    first = false;
-  };
-  push("[");
-  for (const part of parts) {
+  parts.forEach((part, i) => {
+    const starts = i === 0 ? "[" : ",";
     if (typeof part === "string" || "slot" in part) {
-      if (!inString) open('"');
+      if (!inString) out.text(`${starts}"`);
       inString = true;
-      push(typeof part === "string" ? escapeJson(part) : part.slot);
-      continue;
+      piece(part);
+      return;
     }
-    if (inString) push('"');
+    out.text(`${inString ? '"' : ""}${starts}{"path":"`);
     inString = false;
-    open('{"path":"');
-    push("ref" in part ? escapeJson(part.ref) : part.refSlot);
-    push('"}');
-  }
-  push(inString ? '"]' : "]");
+    if ("ref" in part) out.text(escapeJson(part.ref));
+    else out.push(part.refSlot);
+    out.text('"}');
+  });
+  out.text(inString ? '"]' : "]");
 }
 
 /** The chunks filled, as JSON text. */
@@ -145,7 +180,7 @@ function fillBody(parts: readonly TemplatePart[], filling: Filling): string {
   let plain = "";
   for (const part of parts)
     plain += typeof part === "string" ? part : filling.values[(part as { slot: number }).slot];
-  if (plain.length <= INLINE_LIMIT / 3 || Buffer.byteLength(plain) <= INLINE_LIMIT) {
+  if (plain.length <= SURELY_SMALL || Buffer.byteLength(plain) <= INLINE_LIMIT) {
     return `{"text":${JSON.stringify(plain)}}`;
   }
   const bytes = Buffer.from(plain);

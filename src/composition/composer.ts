@@ -8,7 +8,7 @@ import { compareText, type Issue, moduleFile, nodeFile, toProblems } from "./iss
 import { type CompiledModule, compileModule } from "./module.ts";
 import { knownNames } from "./nearest.ts";
 import { ComposedNode, type NodeInputs } from "./node.ts";
-import { allocatePorts } from "./ports.ts";
+import { type Allocation, allocatePorts } from "./ports.ts";
 import { Resolver } from "./resolve.ts";
 import { type SeatTable, seatTable } from "./seats.ts";
 import { type NodeShape, shapeOf } from "./shape.ts";
@@ -35,6 +35,15 @@ interface NodeMemo {
   issues: Issue[];
 }
 
+interface PortMemo {
+  from: number;
+  to: number;
+  known: ReadonlyMap<string, number> | undefined;
+  allocation: Allocation;
+}
+
+const NO_PORTS: Allocation = { ports: new Map(), missing: [] };
+
 /**
  * Composes, and remembers between calls: each module version is compiled once, modules with the same values are filled once,
  * and a node whose inputs are the same keeps its result. What it remembers never changes what it answers.
@@ -45,6 +54,7 @@ export class Composer {
   #compiled = new WeakMap<ModuleVersion, CompiledModule>();
   #shapes = new WeakMap<NodeView, { shape: NodeShape; mixed: boolean }>();
   #nodes = new WeakMap<NodeView, NodeMemo>();
+  readonly #ports = new WeakMap<NodeShape, PortMemo>();
   readonly #memo = new FillMemo();
   readonly #resolver = new Resolver((version) => this.compiled(version));
 
@@ -108,7 +118,7 @@ export class Composer {
     const parts: Array<{ view: NodeView; shape: NodeShape; ports: ReadonlyMap<string, number> }> = [];
     for (const node of sortedNodes(view)) {
       const shape = this.shape(node, view.mixed);
-      const { ports, missing } = allocatePorts([shape], view.mesh.ports, facts.ports.get(node.name));
+      const { ports, missing } = this.#portsOf(shape, view.mesh.ports, facts.ports.get(node.name));
       for (const pair of missing) issues.push(noPortLeft(node.name, pair, view.mesh.ports));
       parts.push({ view: node, shape, ports });
       yield;
@@ -129,6 +139,21 @@ export class Composer {
       yield;
     }
     return { nodes, problems: toProblems(issues, view.locate), ports, seats: table.first };
+  }
+
+  /** A node's auto ports: the same object while its shape and the numbers known are the same. */
+  #portsOf(
+    shape: NodeShape,
+    range: MeshFile["ports"],
+    known: ReadonlyMap<string, number> | undefined,
+  ): Allocation {
+    if (shape.autoPorts.length === 0) return NO_PORTS;
+    const held = this.#ports.get(shape);
+    const same = held && held.from === range.from && held.to === range.to;
+    if (same && sameValues(held.known ?? NO_PORTS.ports, known ?? NO_PORTS.ports)) return held.allocation;
+    const allocation = allocatePorts([shape], range, known);
+    this.#ports.set(shape, { ...range, known, allocation });
+    return allocation;
   }
 
   #node(inputs: NodeInputs, issues: Issue[]): NodeMemo {
@@ -192,7 +217,7 @@ function seatsFor(
     );
     // A module at its old version keeps what it was told; a new one is told what will be true.
     if (users.every(({ placed }) => placed.lastSeats && Object.hasOwn(placed.lastSeats, seat))) continue;
-    const later = facts.finalSeats?.get(seat);
+    const later = facts.lastSeat?.(part.view.name, seat) ?? facts.finalSeats?.get(seat);
     if (later !== undefined) seats.set(seat, later);
     else issues.push(...users.map(({ compiled }) => unheldSeat(compiled, seat, [...table.first.keys()])));
   }
@@ -229,15 +254,15 @@ function noPortLeft(node: string, pair: string, range: MeshFile["ports"]): Issue
 function sameInputs(a: NodeInputs, b: NodeInputs): boolean {
   return (
     a.shape === b.shape &&
-    sameNumbers(a.ports, b.ports) &&
-    sameNumbers(a.seats, b.seats) &&
+    sameValues(a.ports, b.ports) &&
+    sameValues(a.seats, b.seats) &&
     a.host.check === b.host.check &&
     a.host.reconcile === b.host.reconcile &&
     a.host.heartbeat === b.host.heartbeat
   );
 }
 
-function sameNumbers<V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean {
+function sameValues<V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean {
   if (a === b) return true;
   if (a.size !== b.size) return false;
   for (const [key, value] of a) if (b.get(key) !== value) return false;

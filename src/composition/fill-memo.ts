@@ -68,7 +68,7 @@ export class FillMemo implements Filler {
       return held.filled;
     }
     const filled = fillModule(compiled, values, foreign);
-    const size = filled.texts.reduce((sum, text) => sum + text.length, 200);
+    const size = filled.text.length + 200;
     if (this.#size - (held?.size ?? 0) + size > OWN_BUDGET) return filled;
     if (known.size === 0) this.#own.set(node, known);
     known.set(compiled.name, { compiled, values, filled, size });

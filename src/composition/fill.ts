@@ -3,7 +3,8 @@ import type { CompiledModule, CompiledResource } from "./module.ts";
 
 /** One module filled for one node (or for many with the same values): the canonical JSON of its resources, and its bodies in the store. */
 export interface FilledModule {
-  texts: readonly string[];
+  /** The resources, joined by commas; "" when the module has none. */
+  text: string;
   objects: ReadonlyMap<string, StoredObject>;
 }
 
@@ -55,9 +56,17 @@ export function fillModule(
   values: readonly string[],
   foreign: (id: string) => string,
 ): FilledModule {
-  const objects = new Map<string, StoredObject>(compiled.objects);
-  const digests = new Digests(compiled, values, foreign, (sha, object) => objects.set(sha, object));
-  return { texts: compiled.resources.map((r) => fillChunks(r.chunks, digests.filling)), objects };
+  let stored: Map<string, StoredObject> | null = null;
+  const digests = new Digests(compiled, values, foreign, (sha, object) => {
+    stored ??= new Map(compiled.objects);
+    stored.set(sha, object);
+  });
+  let text = "";
+  for (const resource of compiled.resources) {
+    if (text !== "") text += ",";
+    text += fillChunks(resource.chunks, digests.filling);
+  }
+  return { text, objects: stored ?? compiled.objects };
 }
 
 /** The digest of one resource of a module under given values. */

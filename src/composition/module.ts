@@ -11,7 +11,7 @@ import {
   RANK,
 } from "../resources/kind.ts";
 import { KINDS } from "../resources/kinds.ts";
-import { type Chunk, type StoredObject, toChunks } from "./chunks.ts";
+import { type Chunk, joinMembers, type StoredObject, toChunks } from "./chunks.ts";
 import { compareText, type Issue, moduleFile } from "./issues.ts";
 import { knownNames } from "./nearest.ts";
 import { orderBy } from "./order.ts";
@@ -325,26 +325,23 @@ function inOrder(drafts: Drafted[], version: ModuleVersion, ids: Ids, gathering:
 
 function compiled(draft: Drafted, module: string, gathering: Gathering): CompiledResource {
   const id = `${module}.${draft.id}`;
-  const kept = draft.identity ?? Object.keys(draft.fields);
-  const identity: Record<string, Draft> = { type: draft.type };
-  for (const field of kept) identity[field] = draft.fields[field] as Draft;
+  const own = Object.keys(draft.fields);
+  const members = new Map<string, readonly Chunk[]>();
+  for (const key of own) members.set(key, toChunks(draft.fields[key] as Draft));
+  const requires = [...new Set(draft.requires)].map((required) => `${module}.${required}`);
+  const common = { type: draft.type, id, module, requires, takes: [], digest: new DigestOf(id) };
+  for (const [key, value] of Object.entries(common)) members.set(key, toChunks(value));
   const body = draft.fields.body;
   if (body instanceof StoredBody) {
     gathering.objects.set(body.sha256, { oid: body.oid, bytes: body.bytes, size: body.size });
   }
+  const identity = joinMembers(members, ["type", ...(draft.identity ?? own)]);
+  const chunks = joinMembers(members, [...members.keys()]);
   return {
     id,
     type: draft.type,
-    chunks: toChunks({
-      ...draft.fields,
-      type: draft.type,
-      id,
-      module,
-      requires: [...new Set(draft.requires)].map((required) => `${module}.${required}`),
-      takes: [],
-      digest: new DigestOf(id),
-    }),
-    identity: toChunks(identity),
+    chunks,
+    identity,
     restartOn: draft.restartOn ?? [],
     claims: draft.claims,
     ports: draft.ports,

@@ -50,9 +50,15 @@ export class ComposedNode {
   /** The canonical JSON of the body. */
   text(): string {
     const { view, shape, host } = this.#inputs;
-    const texts: string[] = [];
-    for (const item of shape.modules) texts.push(...this.#filled(item).texts);
-    const plain = `${headOf(view, shape, host)}${texts.join(",")}]}`;
+    let plain = headOf(view, shape, host);
+    let separator = "";
+    for (const item of shape.modules) {
+      const { text } = this.#filled(item);
+      if (text === "") continue;
+      plain += separator + text;
+      separator = ",";
+    }
+    plain += "]}";
     return isPlain(view, shape) ? plain : canonicalJson(adjust(JSON.parse(plain) as DeclarationBody, view));
   }
 
@@ -73,6 +79,11 @@ export class ComposedNode {
     return objects;
   }
 
+  /** No module on it. */
+  get isEmpty(): boolean {
+    return this.#inputs.shape.modules.length === 0 && this.#inputs.view.kept.length === 0;
+  }
+
   /** Its auto ports, by `module/port`. */
   get ports(): ReadonlyMap<string, number> {
     return this.#inputs.ports;
@@ -85,6 +96,12 @@ export class ComposedNode {
       address: view.address,
       labels: { ...view.labels },
       mode: view.mode,
+      ...(view.kept.length > 0 || shape.modules.some(({ placed }) => placed.without?.size)
+        ? { partial: true }
+        : {}),
+      ...(view.takes?.size
+        ? { takes: Object.fromEntries([...view.takes].map(([id, ids]) => [id, [...ids]])) }
+        : {}),
       modules: shape.modules.map(({ placed, compiled }) => ({
         name: compiled.name,
         tree: placed.version.tree,

@@ -7,17 +7,23 @@ export interface PortRange {
   to: number;
 }
 
+export interface Allocation {
+  ports: ReadonlyMap<string, number>;
+  /** The pairs for which the range had no number left. */
+  missing: readonly string[];
+}
+
 /**
  * The auto ports of one node: the number that is known, else the lowest free one of the range. Fixed ports, known numbers
  * (also of pairs that are gone: they stay taken while they are listed) and those of the other `shapes` are never used.
  * Several shapes of one node (the tiers of a plan) get one table, so that a number never changes between tiers.
- * @returns numbers by `module/port`, and the pairs for which the range had no number left
+ * @returns numbers by `module/port`
  */
 export function allocatePorts(
   shapes: readonly NodeShape[],
   range: PortRange,
   known: ReadonlyMap<string, number> | undefined,
-): { ports: ReadonlyMap<string, number>; missing: string[] } {
+): Allocation {
   if (shapes.every((shape) => shape.autoPorts.length === 0)) return { ports: NONE, missing: [] };
   const pairs = [...new Set(shapes.flatMap((shape) => shape.autoPorts))].sort();
   const fixed = new Set(shapes.flatMap((shape) => [...shape.fixedPorts]));

@@ -61,10 +61,18 @@ export interface CompositionFacts {
   ports: PortTable;
   /** For a tier of a plan: the addresses that seats have once the plan is done, for those that nobody holds yet. */
   finalSeats?: ReadonlyMap<string, string>;
+  /** For a tier of a plan: what a node was last told of a seat; it stays until the tier that moves the seat. */
+  lastSeat?: (node: string, seat: string) => string | undefined;
 }
 
-/** What a node was last sent, as the inventory keeps it (JSON): enough to compose its old modules again. */
+/**
+ * What a node was last sent, as the inventory keeps it (JSON): enough to compose its old modules again. `partial`: a plan's
+ * tier left some resources out or kept some of older versions, so that only the last body tells which there were.
+ */
 export interface SentView {
+  partial?: boolean;
+  /** By full id, as in the last body: what its resources take. */
+  takes?: Record<string, string[]>;
   address: string;
   labels: Record<string, string>;
   mode: "enforce" | "observe";
