@@ -2,6 +2,7 @@ import { type MeshError, meshError } from "../errors.ts";
 import { currentTier } from "./decide.ts";
 import { copyPlan } from "./draft.ts";
 import type { Plan } from "./model.ts";
+import { reasons } from "./reasons.ts";
 
 export class PlanOver extends meshError(
   "plan-over",
@@ -65,7 +66,7 @@ export function applyCommand(
   const copy = copyPlan(plan);
   const mark = { by: command.by, at: new Date(now).toISOString() };
   if (command.command === "stop") stop(copy, mark);
-  else if (command.command === "confirm") copy.guard.confirmed ??= mark;
+  else if (command.command === "confirm") confirm(copy, mark);
   else if (command.command === "skip") skip(copy, command.node);
   else retry(copy);
   return copy;
@@ -98,11 +99,17 @@ function hasFailed(plan: Plan): boolean {
 function stop(plan: Plan, mark: { by: string; at: string }): void {
   plan.stopped ??= mark;
   plan.finishedAt ??= mark.at;
+  Object.assign(plan, { state: "stopped", reason: reasons.stopped(plan, plan.stopped.by) });
+}
+
+function confirm(plan: Plan, mark: { by: string; at: string }): void {
+  if (plan.guard.confirmed) return;
+  plan.guard.confirmed = mark;
+  Object.assign(plan, { state: "running", reason: null });
 }
 
 function retry(plan: Plan): void {
-  plan.stopped = null;
-  plan.finishedAt = null;
+  Object.assign(plan, { stopped: null, finishedAt: null, state: "running", reason: null });
   const tier = currentTier(plan);
   if (tier?.state === "halted") tier.state = "pending";
   for (const { nodes, builds } of plan.tiers) {

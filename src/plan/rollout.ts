@@ -58,7 +58,9 @@ function holds(draft: Draft, tier: Tier): Outcome | null {
 
 function underWay(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome | null {
   if (draft.facts.connectedAt === null) return listening(draft, entries);
-  if (entries.some(({ node }) => node.state === "sent")) return { state: "running", reason: null };
+  // Also one of an earlier tier, that returned or was sent again: its failure would halt the plan.
+  if (earlier(draft, tier).some(({ node }) => node.state === "sent"))
+    return { state: "running", reason: null };
   // Its word that it applied is older than we can judge: a controller that just started must not take it for lasting.
   const unproven = entries.filter(
     (entry) =>
@@ -67,6 +69,11 @@ function underWay(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome 
       !heard(draft.plan, factsOf(draft, entry), draft.now),
   );
   return unproven.length > 0 ? listening(draft, unproven) : null;
+}
+
+/** The entries of this tier and of those before it. */
+function earlier(draft: Draft, tier: Tier): Entry[] {
+  return ([0, 1, 2] as const).filter((t) => t <= tier.tier).flatMap((t) => draft.entries[t]);
 }
 
 /** Silence is not success: too many silent, or nothing but silence so far. Who was not listened to long enough holds as well. */
@@ -95,10 +102,7 @@ function soaks(draft: Draft, tier: Tier, more: boolean): Outcome | null {
 /** Those that may be sent now, in order of name, those failing before the plan last: a healthy node is the better first one. */
 function candidates(draft: Draft, entries: readonly Entry[]): Entry[] {
   const ready = entries.filter(
-    (entry) =>
-      entry.node.state === "pending" &&
-      heard(draft.plan, factsOf(draft, entry), draft.now) &&
-      entry.all.every((other) => other.tier.tier >= entry.tier.tier || other.node.state !== "sent"),
+    (entry) => entry.node.state === "pending" && heard(draft.plan, factsOf(draft, entry), draft.now),
   );
   return ready.sort(
     (a, b) =>

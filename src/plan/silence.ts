@@ -22,7 +22,7 @@ export function timeOf(iso: string): number {
 export function steadyClock(draft: Draft): void {
   const { plan, now } = draft;
   const since = now - timeOf(plan.clock.workedAt);
-  const stepped = since < -BACKWARDS_MS || since > Math.max(GAP_MS, silentAfter(plan));
+  const stepped = since < -BACKWARDS_MS || since > Math.max(GAP_MS, silentAfter(plan)) + WORKED_EVERY_MS;
   const at = new Date(now).toISOString();
   if (stepped) plan.clock.steppedAt = at;
   if (stepped || since >= WORKED_EVERY_MS) plan.clock.workedAt = at;
