@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   closeSync,
   existsSync,
   fchmodSync,
@@ -86,8 +87,11 @@ export function setAside(file: string): string {
   }
 }
 
+/** Makes the folder (0700) and what is missing above it (0755), whatever the umask. */
 export function makePrivateDir(dir: string): void {
-  mkdirSync(dir, { recursive: true });
+  const first = mkdirSync(dir, { recursive: true });
+  for (let made = dirname(dir); first !== undefined && made.startsWith(first); made = dirname(made))
+    chmodSync(made, 0o755);
   const fd = openSync(dir, "r");
   try {
     fchmodSync(fd, 0o700);
@@ -97,7 +101,7 @@ export function makePrivateDir(dir: string): void {
 }
 
 /** One life of a process, told apart from any other that had or will have its pid. */
-function incarnation(pid: number): string | null {
+export function incarnation(pid: number): string | null {
   const stat = readIfGone(`/proc/${pid}/stat`);
   if (stat === null) return null;
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -22,9 +22,11 @@ export interface Ran {
   stderr: string;
 }
 
-export interface Exec {
-  (command: string, args: readonly string[], options?: { timeoutMs?: number }): Promise<Ran>;
-}
+export type Exec = (
+  command: string,
+  args: readonly string[],
+  options?: { timeoutMs?: number },
+) => Promise<Ran>;
 
 /** Tools of the system answer alike whatever the invoker's environment. */
 const TOOL_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
@@ -51,7 +53,9 @@ export const exec: Exec = (command, args, { timeoutMs = 30_000 } = {}) =>
         if (typeof error.code === "number") return resolve({ code: error.code, stdout, stderr });
         if (error.killed) return reject(new CommandTimedOut({ command, ms: timeoutMs }, { cause: error }));
         if (error.signal) return resolve({ code: null, stdout, stderr });
-        reject(new CommandNotStarted({ command, why: String(error.code ?? error.message) }, { cause: error }));
+        reject(
+          new CommandNotStarted({ command, why: String(error.code ?? error.message) }, { cause: error }),
+        );
       },
     );
   });
