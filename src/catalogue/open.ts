@@ -141,10 +141,14 @@ function folderReader(source: Extract<CatalogueSource, { kind: "folder" }>): Cat
     },
     read: async (commit) => {
       if (commit !== null) throw noCommits(commit);
-      return trees.read(
-        objects.scan((name) => top.has(name)),
-        { commit: null, subject: "" },
-      );
+      try {
+        return await trees.read(
+          objects.scan((name) => top.has(name)),
+          { commit: null, subject: "" },
+        );
+      } finally {
+        objects.settle();
+      }
     },
     readBody: (oid) => objects.readBlob(oid),
     isAncestor: async (_ancestor, commit) => {

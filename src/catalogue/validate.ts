@@ -48,7 +48,7 @@ function read<T extends object>(
   if (raw === undefined) return { text, raw, value: null, problems: document.problems };
   const parsed = schema.safeParse(raw, { error: explain });
   const checked = check(document);
-  const refused = new Set(checked.map((p) => p.path));
+  const refused = new Set([...document.problems, ...checked].map((p) => p.path));
   // What a check says of a place is nearer the point than that its schema did not fit ("must be null").
   const shape = parsed.success
     ? []

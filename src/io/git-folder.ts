@@ -1,4 +1,13 @@
-import { constants, type Dirent, lstatSync, readdirSync, readFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import { meshError, messageOf } from "../errors.ts";
@@ -16,6 +25,9 @@ export class FolderChanged extends meshError(
   (f: { path: string }) => `${f.path}: changed while it was read; try again`,
 ) {}
 
+/** Files up to this size are read once for both their id and their content. Bytes. */
+const SMALL = 64 * 1024;
+
 /** The rules of one .gitignore, and the folder it stands in (relative, "" or ending in "/"). */
 type Rules = ReadonlyArray<{ at: string; rules: Ignore }>;
 
@@ -27,6 +39,8 @@ export class FolderObjects {
   readonly #top: string;
   readonly #trees = new Map<string, TreeEntry[]>();
   readonly #files = new Map<string, string>();
+  /** Bodies of small files as scanned, until `settle`. */
+  readonly #fresh = new Map<string, Buffer>();
 
   constructor(top: string) {
     this.#top = top;
@@ -36,7 +50,13 @@ export class FolderObjects {
   scan(keep: (name: string) => boolean): string {
     this.#trees.clear();
     this.#files.clear();
+    this.#fresh.clear();
     return this.#folder("", [], keep) ?? this.#store([]);
+  }
+
+  /** Lets go of what was kept for the read that follows a scan. */
+  settle(): void {
+    this.#fresh.clear();
   }
 
   async readTree(oid: string): Promise<TreeEntry[]> {
@@ -48,7 +68,9 @@ export class FolderObjects {
   async readBlob(oid: string): Promise<Buffer> {
     const path = this.#files.get(oid);
     if (path === undefined) throw new ObjectMissing({ repository: this.#top, oid, wanted: "blob" });
-    const bytes = this.#read(path);
+    const fresh = this.#fresh.get(oid);
+    if (fresh) return fresh;
+    const { bytes } = this.#read(path);
     if (objectId("blob", bytes) !== oid) throw new FolderChanged({ path: join(this.#top, path) });
     return bytes;
   }
@@ -87,9 +109,11 @@ export class FolderObjects {
       return oid === null ? null : entry("folder", oid);
     }
     if (!dirent.isFile()) return entry("special", objectId("blob", Buffer.alloc(0)));
-    const oid = objectId("blob", this.#read(path));
+    const { bytes, executable } = this.#read(path);
+    const oid = objectId("blob", bytes);
     this.#files.set(oid, path);
-    return entry("file", oid, (lstatSync(join(this.#top, path)).mode & 0o100) !== 0);
+    if (bytes.length <= SMALL) this.#fresh.set(oid, bytes);
+    return entry("file", oid, executable);
   }
 
   #list(path: string): Dirent[] {
@@ -100,21 +124,22 @@ export class FolderObjects {
     }
   }
 
-  #read(path: string): Buffer {
+  #read(path: string): { bytes: Buffer; executable: boolean } {
+    let file: number | null = null;
     try {
-      return readFileSync(join(this.#top, path), {
-        // Node's types name only the textual flags here; numbers are taken all the same.
-        flag: (constants.O_RDONLY | constants.O_NOFOLLOW) as unknown as string,
-      });
+      file = openSync(join(this.#top, path), constants.O_RDONLY | constants.O_NOFOLLOW);
+      return { executable: (fstatSync(file).mode & 0o100) !== 0, bytes: readFileSync(file) };
     } catch (cause) {
       throw new FolderUnreadable({ path: join(this.#top, path), why: reason(cause) }, { cause });
+    } finally {
+      if (file !== null) closeSync(file);
     }
   }
 
   #rules(path: string, above: Rules, found: Dirent[]): Rules {
     if (!found.some((d) => d.name === ".gitignore" && d.isFile())) return above;
     const at = path === "" ? "" : `${path}/`;
-    const text = this.#read(`${at}.gitignore`).toString("utf8");
+    const text = this.#read(`${at}.gitignore`).bytes.toString("utf8");
     return [...above, { at, rules: ignore().add(text) }];
   }
 

@@ -122,11 +122,12 @@ const MODES: Record<EntryKind, string> = {
 
 /** The raw bytes of a tree object with these entries, ordered as Git orders them (a folder sorts as `name/`). */
 export function formatTree(entries: readonly TreeEntry[]): Buffer {
+  // As latin1, the order of the text is that of the bytes.
   const keyed = entries.map((entry) => ({
     entry,
-    key: Buffer.from(entry.kind === "folder" ? `${entry.name}/` : entry.name),
+    key: Buffer.from(entry.kind === "folder" ? `${entry.name}/` : entry.name).toString("latin1"),
   }));
-  keyed.sort((a, b) => Buffer.compare(a.key, b.key));
+  keyed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   return Buffer.concat(
     keyed.flatMap(({ entry }) => [
       Buffer.from(`${entry.executable ? "100755" : MODES[entry.kind]} ${entry.name}\0`),
