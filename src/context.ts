@@ -1,25 +1,52 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { z } from "zod";
 import { meshError } from "./errors.ts";
 
 /**
  * DIR/context.json (mode 0600): where a mesh's parts are. `http` is the controller's base URL; `catalogue` a folder, a bare
  * repository or a URL. `publicKey` is the key hosts pin (ed25519, SPKI, base64), `keyFile` the controller's private one (PEM).
  */
-export const Context = z.object({
-  mesh: z.string().default("mesh"),
-  store: z.string().nullable().default(null),
-  broker: z.string().nullable().default(null),
-  catalogue: z.string().nullable().default(null),
-  ref: z.string().default("main"),
-  http: z.string().nullable().default(null),
-  dir: z.string().nullable().default(null),
-  publicKey: z.string().nullable().default(null),
-  keyFile: z.string().nullable().default(null),
-});
-export type Context = z.infer<typeof Context>;
+export interface Context {
+  mesh: string;
+  store: string | null;
+  broker: string | null;
+  catalogue: string | null;
+  ref: string;
+  http: string | null;
+  dir: string | null;
+  publicKey: string | null;
+  keyFile: string | null;
+}
+
+/** A context in which nothing is set. */
+export function emptyContext(): Context {
+  return {
+    mesh: "mesh",
+    store: null,
+    broker: null,
+    catalogue: null,
+    ref: "main",
+    http: null,
+    dir: null,
+    publicKey: null,
+    keyFile: null,
+  };
+}
+
+/** Checked by hand: a schema library would double the start-up time of `mesh status`. Unknown keys are left out. */
+function parseContext(value: unknown): Context {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new TypeError("not an object");
+  const given = value as Record<string, unknown>;
+  const context = emptyContext();
+  for (const key of Object.keys(context) as Array<keyof Context>) {
+    const found = given[key] ?? context[key];
+    if (found !== null && typeof found !== "string") throw new TypeError(`${key} is not text`);
+    if (found !== null) context[key] = found;
+  }
+  return context;
+}
 
 export class ContextMissing extends meshError(
   "context-missing",
@@ -46,7 +73,7 @@ export function readContext(file: string): Context {
     );
   }
   try {
-    return Context.parse(JSON.parse(text));
+    return parseContext(JSON.parse(text));
   } catch (cause) {
     throw new ContextUnreadable({ file, why: "is not a context" }, { cause });
   }

@@ -1,0 +1,22 @@
+import type { Command } from "commander";
+import type { App, Run } from "../app.ts";
+import { EXIT } from "../exit.ts";
+import { outline } from "../outline.ts";
+
+export function define(command: Command, app: App, run: Run): void {
+  command
+    .argument("<node>", "the node")
+    .argument("<resource>", "the resource, as module.id")
+    .option("--json", "one document")
+    .addHelpText("after", "\nExample:\n  $ mesh why web-1 web.server")
+    .action((node: string, resource: string, options: { json?: boolean }) =>
+      run(() =>
+        app.withLink(async (link) => {
+          const doc = await link.controller("why", { node, resource });
+          if (options.json) app.out.json(doc);
+          else app.out.print(outline(doc));
+          return EXIT.done;
+        }),
+      ),
+    );
+}
