@@ -2,9 +2,15 @@ import type { PortTable, SentView } from "../composition/view.ts";
 import type { Db, Tx } from "../io/postgres.ts";
 import { readPorts } from "./ports.ts";
 
-/** Rises with each change of what nodes were sent: a plan composed against an older one is composed again. */
-export async function bumpGeneration(tx: Tx): Promise<void> {
-  await tx.query("UPDATE mesh.counters SET value = value + 1 WHERE name = 'generation'");
+/**
+ * Rises with each change of what nodes were sent: a plan composed against an older one is composed again. Under the plan's
+ * lock; rows whose `sent` changes in the same transaction take the value as their `sent_gen`.
+ */
+export async function bumpGeneration(tx: Tx): Promise<number> {
+  const rows = await tx.query<{ value: number }>(
+    "UPDATE mesh.counters SET value = value + 1 WHERE name = 'generation' RETURNING value",
+  );
+  return rows[0]!.value;
 }
 
 export async function readGeneration(db: Db): Promise<number> {
@@ -12,38 +18,46 @@ export async function readGeneration(db: Db): Promise<number> {
   return rows[0]!.value;
 }
 
-/** What the next composition starts from. Give `generation` to `mergePlan`. */
+/** What the next composition starts from. Give `generation` and `sent` to `mergePlan`. */
 export interface ComposeFacts {
   generation: number;
-  /** What each node was last sent. */
+  /** What each node was last sent. Nodes that were never sent anything are absent, here and in `wanted`. */
   sent: Map<string, SentView>;
-  /** The revision, and under which sequence, each node is wanted to hold. */
+  /** The revision, and under which sequence and commit, each node is wanted to hold. */
   wanted: Map<string, { revision: string; sequence: number; commit: string }>;
+  /** Nodes whose newest report says failed or refused. */
+  failing: ReadonlySet<string>;
   ports: PortTable;
   /** Newest commit any node was sent; null: none was. */
   base: string | null;
 }
 
-export async function readComposeFacts(db: Db): Promise<ComposeFacts> {
+/** `known`, of an earlier call: only the sent views that changed since are read, the others are the same objects. */
+export async function readComposeFacts(db: Db, known?: ComposeFacts): Promise<ComposeFacts> {
   // Read first: what changes after it makes it stale.
   const generation = await readGeneration(db);
   const rows = await db.query<{
     name: string;
-    sent: SentView;
+    sent: SentView | null;
     revision: string;
     sequence: number;
     commit: string;
+    failing: boolean;
   }>(
-    `SELECT name, sent, wanted_revision AS revision, wanted_seq AS sequence, wanted_commit AS commit
-     FROM mesh.nodes WHERE sent IS NOT NULL ORDER BY name`,
+    `SELECT n.name, CASE WHEN n.sent_gen > $1 THEN n.sent END AS sent, n.wanted_revision AS revision,
+            n.wanted_seq AS sequence, n.wanted_commit AS commit,
+            coalesce(r.outcome IN ('failed', 'refused'), false) AS failing
+     FROM mesh.nodes n LEFT JOIN mesh.reports r ON r.node = n.name WHERE n.sent IS NOT NULL ORDER BY n.name`,
+    [known?.generation ?? -1],
   );
   const state = await db.query<{ base: string | null }>("SELECT base FROM mesh.catalogue_state");
   return {
     generation,
-    sent: new Map(rows.map(({ name, sent }) => [name, sent])),
+    sent: new Map(rows.map(({ name, sent }) => [name, sent ?? known!.sent.get(name)!])),
     wanted: new Map(
       rows.map(({ name, revision, sequence, commit }) => [name, { revision, sequence, commit }]),
     ),
+    failing: new Set(rows.filter(({ failing }) => failing).map(({ name }) => name)),
     ports: await readPorts(db),
     base: state[0]!.base,
   };

@@ -108,7 +108,8 @@ CREATE TABLE mesh.nodes (
   wanted_commit text,
   wanted_tier smallint,
   wanted_at timestamptz,
-  sent jsonb
+  sent jsonb,
+  sent_gen bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX nodes_unpublished ON mesh.nodes (name) WHERE wanted_seq > published_seq;
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { MeshFile } from "../catalogue/schema/mesh.ts";
 import type { PortTable, SentView } from "../composition/view.ts";
 import { meshError } from "../errors.ts";
@@ -21,7 +22,7 @@ export class BodiesMissing extends meshError(
 
 /** A composed merge. Module versions and bodies were kept before (`keepModuleVersions`, `keepBodies`), outside the lock. */
 export interface Merge {
-  /** Of the ComposeFacts it was composed against. */
+  /** Of the ComposeFacts it was composed on. */
   generation: number;
   commit: string;
   subject: string;
@@ -34,6 +35,8 @@ export interface Merge {
   targets: readonly Target[];
   /** Nodes that were sent something before and that no tier changes: only their commit advances, and what composes them. */
   unchanged: ReadonlyArray<{ node: string; sent: SentView }>;
+  /** `sent` of the ComposeFacts: only views that differ from it are saved. Equal ones are replaced in it by the new object. */
+  sentBefore?: Map<string, SentView>;
   /** The plan under the id it gets; pure. */
   makePlan(id: number): Plan;
 }
@@ -76,22 +79,41 @@ async function supersede(tx: Tx, by: number, at: string): Promise<number[]> {
     await savePlan(tx, {
       ...plan,
       state: "superseded",
-      reason: `superseded by plan ${by}`,
+      reason: null,
       supersededBy: by,
       finishedAt: at,
     });
   return open.map(({ id }) => id);
 }
 
-async function advance(tx: Tx, { commit, unchanged }: Merge): Promise<void> {
+async function advance(tx: Tx, merge: Merge): Promise<void> {
   // Also where nothing else changed: a merge that is saved twice (its COMMIT was not answered) finds itself stale.
-  await bumpGeneration(tx);
-  if (unchanged.length === 0) return;
+  const generation = await bumpGeneration(tx);
+  if (merge.unchanged.length === 0) return;
   await tx.query(
-    `UPDATE mesh.nodes n SET wanted_commit = $1, sent = u.sent
-     FROM unnest($2::text[], $3::jsonb[]) AS u(node, sent) WHERE n.name = u.node AND n.wanted_revision IS NOT NULL`,
-    [commit, unchanged.map(({ node }) => node), unchanged.map(({ sent }) => storableJson(sent))],
+    "UPDATE mesh.nodes SET wanted_commit = $1 WHERE name = ANY($2) AND wanted_revision IS NOT NULL",
+    [merge.commit, merge.unchanged.map(({ node }) => node)],
   );
+  const views = movedViews(merge);
+  if (views.length === 0) return;
+  await tx.query(
+    `UPDATE mesh.nodes n SET sent = u.sent, sent_gen = $1
+     FROM unnest($2::text[], $3::jsonb[]) AS u(node, sent) WHERE n.name = u.node AND n.wanted_revision IS NOT NULL`,
+    [generation, views.map(({ node }) => node), views.map(({ sent }) => storableJson(sent))],
+  );
+}
+
+/** A merge leaves most nodes as they are: of ten thousand views only those that differ are sent to the store. */
+function movedViews({ unchanged, sentBefore }: Merge): Merge["unchanged"] {
+  if (!sentBefore) return unchanged;
+  return unchanged.filter(({ node, sent }) => {
+    const before = sentBefore.get(node);
+    if (before === sent) return false;
+    if (!before || !isDeepStrictEqual(before, sent)) return true;
+    // From now on they are told apart by identity.
+    sentBefore.set(node, sent);
+    return false;
+  });
 }
 
 async function saveGood(tx: Tx, { commit, subject, mesh, targets }: Merge): Promise<void> {

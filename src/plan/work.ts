@@ -18,6 +18,7 @@ import {
   savePlan,
   type Target,
 } from "./store.ts";
+import { nextWakeAt } from "./wake.ts";
 
 /** What asks for plan work. The timer skips while another works; the others wait for it. */
 export type Trigger = "timer" | "report" | "merge" | "build" | "command" | "connected";
@@ -49,6 +50,8 @@ export type WorkResult =
       asks: PlanBuild[];
       /** Nodes that this work found emptied, retired from now on. */
       retired: string[];
+      /** Run it again then (ms since 1970), though nothing was heard; null: time alone changes nothing. */
+      wakeAt: number | null;
     };
 
 /**
@@ -86,11 +89,15 @@ async function workIn(tx: Tx, deps: WorkDeps): Promise<WorkResult> {
   const changed = storableJson(plan) !== storableJson(before);
   if (changed) await savePlan(tx, plan);
   const held = newlyHeld(before, plan, release);
-  await setWanted(tx, plan, release);
-  await advanceQuietly(tx, plan, held);
-  if (release.length + held.length > 0) await noteSent(tx, plan);
+  if (release.length + held.length > 0) {
+    const generation = await bumpGeneration(tx);
+    await setWanted(tx, plan, release, generation);
+    await advanceQuietly(tx, plan, held, generation);
+    await tx.query("UPDATE mesh.catalogue_state SET base = $1", [plan.commit]);
+  }
   if (plan.state === "done" && before.state !== "done") await freePorts(tx, plan.id);
-  return { worked: true, plan, changed, released: release.map(({ node }) => node), asks, retired };
+  const released = release.map(({ node }) => node);
+  return { worked: true, plan, changed, released, asks, retired, wakeAt: nextWakeAt(plan, facts, now) };
 }
 
 /** In the order given; one that the plan's state refuses by now is marked with the reason and has no effect. */
@@ -114,11 +121,16 @@ function applyCommands(
 }
 
 /** Sets what is released wanted, under exactly the sequences decide chose, and keeps what it is for the next composition. */
-async function setWanted(tx: Tx, plan: Plan, release: Decision["release"]): Promise<void> {
+async function setWanted(
+  tx: Tx,
+  plan: Plan,
+  release: Decision["release"],
+  generation: number,
+): Promise<void> {
   if (release.length === 0) return;
   const set = await tx.query(
     `UPDATE mesh.nodes n SET wanted_seq = r.sequence, wanted_revision = t.revision, wanted_commit = $2,
-       wanted_tier = t.tier, wanted_at = now(), sent = t.sent
+       wanted_tier = t.tier, wanted_at = now(), sent = t.sent, sent_gen = $6
      FROM unnest($3::text[], $4::smallint[], $5::bigint[]) AS r(node, tier, sequence)
      JOIN mesh.targets t ON t.plan = $1 AND t.node = r.node AND t.tier = r.tier
      WHERE n.name = r.node AND r.sequence > n.wanted_seq RETURNING 1`,
@@ -128,6 +140,7 @@ async function setWanted(tx: Tx, plan: Plan, release: Decision["release"]): Prom
       release.map((r) => r.node),
       release.map((r) => r.tier),
       release.map((r) => r.sequence),
+      generation,
     ],
   );
   if (set.length !== release.length) throw new SequenceMoved();
@@ -144,18 +157,18 @@ function newlyHeld(before: Plan, plan: Plan, release: Decision["release"]): Arra
   });
 }
 
-async function advanceQuietly(tx: Tx, plan: Plan, held: ReadonlyArray<Omit<Target, "sent">>): Promise<void> {
+async function advanceQuietly(
+  tx: Tx,
+  plan: Plan,
+  held: ReadonlyArray<Omit<Target, "sent">>,
+  generation: number,
+): Promise<void> {
   if (held.length === 0) return;
   await tx.query(
-    `UPDATE mesh.nodes n SET wanted_commit = $2, wanted_tier = t.tier, sent = t.sent
+    `UPDATE mesh.nodes n SET wanted_commit = $2, wanted_tier = t.tier, sent = t.sent, sent_gen = $5
      FROM unnest($3::text[], $4::smallint[]) AS h(node, tier)
      JOIN mesh.targets t ON t.plan = $1 AND t.node = h.node AND t.tier = h.tier
      WHERE n.name = h.node AND n.wanted_revision = t.revision`,
-    [plan.id, plan.commit, held.map((h) => h.node), held.map((h) => h.tier)],
+    [plan.id, plan.commit, held.map((h) => h.node), held.map((h) => h.tier), generation],
   );
-}
-
-async function noteSent(tx: Tx, plan: Plan): Promise<void> {
-  await tx.query("UPDATE mesh.catalogue_state SET base = $1", [plan.commit]);
-  await bumpGeneration(tx);
 }

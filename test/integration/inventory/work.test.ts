@@ -140,7 +140,21 @@ describe("plan work", () => {
     const sent = aSentView({ address: "10.0.0.1" });
     await aMerge(at, "c2", ["a"], { targets: [], unchanged: [{ node: "a", sent }] });
     expect(await row("a")).toMatchObject({ wantedSequence: 1, wantedRevision: "c1/a", wantedCommit: "c2" });
-    expect((await readComposeFacts(at.inventory.db)).sent.get("a")).toEqual(sent);
+    const facts = await readComposeFacts(at.inventory.db);
+    expect(facts.sent.get("a")).toEqual(sent);
+    await aMerge(at, "c3", ["a"], {
+      targets: [],
+      unchanged: [{ node: "a", sent: { ...sent } }],
+      sentBefore: facts.sent,
+    });
+    const later = await readComposeFacts(at.inventory.db, facts);
+    expect(later.sent.get("a")).toBe(facts.sent.get("a"));
+    await aMerge(at, "c4", ["a"], {
+      targets: [],
+      unchanged: [{ node: "a", sent: aSentView() }],
+      sentBefore: later.sent,
+    });
+    expect((await readComposeFacts(at.inventory.db, later)).sent.get("a")).toEqual(aSentView());
   });
 
   test("fields that a newer release wrote into the plan are kept", async () => {
