@@ -51,7 +51,9 @@ export async function runHost(options: RunOptions, environment: HostEnvironment)
     const pinned = pinKey(machine, context?.publicKey ?? null, log);
     // Until the link is there its reports are kept here, with the events that only they hold.
     const early: ReportBody[] = [];
-    let put = (body: ReportBody) => void early.push(body);
+    let put = (body: ReportBody): void => {
+      early.push(body);
+    };
     reporting = createReporting({
       node: options.node,
       version: VERSION,
