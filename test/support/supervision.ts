@@ -1,8 +1,10 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import { createSupervisor, type SupervisorOptions } from "../../src/host/supervision/supervisor.ts";
 import type { ProcessSpec, Supervisor } from "../../src/host/supervision/types.ts";
 import type { HostEvent } from "../../src/report/schema.ts";
@@ -97,4 +99,36 @@ export async function freePort(): Promise<number> {
       server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
     });
   });
+}
+
+/**
+ * A host's supervision over `dir` as a program of its own; resolves when it is up, or when it died at `fault`.
+ * `leak`: a descriptor that it gets as its 40th, without close-on-exec.
+ */
+export async function killableHost(
+  dir: string,
+  fault: string,
+  spec: ProcessSpec | null,
+  given: { env?: Record<string, string>; leak?: number } = {},
+): Promise<ChildProcess> {
+  const outfile = `${dir}.host.mjs`;
+  const entry = fileURLToPath(new URL("./supervise-until-killed.ts", import.meta.url));
+  await build({
+    entryPoints: [entry],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    outfile,
+    logLevel: "error",
+  });
+  const more = given.leak === undefined ? [] : [...Array<"ignore">(37).fill("ignore"), given.leak];
+  const child = spawn(process.execPath, [outfile, dir, fault, spec ? JSON.stringify(spec) : ""], {
+    stdio: ["ignore", "pipe", "inherit", ...more],
+    env: { ...process.env, ...given.env },
+  });
+  await new Promise<void>((done) => {
+    child.stdout?.once("data", () => done());
+    child.once("exit", () => done());
+  });
+  return child;
 }

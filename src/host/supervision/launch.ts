@@ -162,9 +162,19 @@ export function asUser(command: string[], user: string, gid: number): string[] {
   ];
 }
 
+/** Variables that a shell makes its own; what is declared for them goes around the parent. */
+const OF_THE_SHELL = ["PWD", "OLDPWD", "SHLVL", "IFS", "PPID", "OPTIND", "LINENO", "_"];
+
+/** The command with those variables of `env` that would not pass through `sh` as they are. */
+function aroundShell(command: string[], env: Record<string, string>): string[] {
+  const own = OF_THE_SHELL.filter((name) => env[name] !== undefined).map((name) => `${name}=${env[name]}`);
+  return own.length === 0 ? command : ["/usr/bin/env", ...own, ...command];
+}
+
 export interface Launch {
   spec: ProcessSpec;
   base: string;
+  /** To be executed as it is: account and all. */
   command: string[];
   env: Record<string, string>;
   /** Descriptor of the output file. */
@@ -175,12 +185,16 @@ export interface Launch {
 /** Spawns the parent; resolves once the kernel took it. The child's `exit` is the parent's end. */
 export async function launch(run: Launch): Promise<ChildProcess> {
   const groups = [`${run.cgroups.length}`, ...run.cgroups];
-  const child = spawn("/bin/sh", ["-c", SCRIPT, MARK, run.base, ...groups, ...run.command], {
-    cwd: run.spec.cwd,
-    env: run.env,
-    stdio: ["ignore", run.log, run.log],
-    detached: true,
-  });
+  const child = spawn(
+    "/bin/sh",
+    ["-c", SCRIPT, MARK, run.base, ...groups, ...aroundShell(run.command, run.env)],
+    {
+      cwd: run.spec.cwd,
+      env: run.env,
+      stdio: ["ignore", run.log, run.log],
+      detached: true,
+    },
+  );
   // Held by nothing: it outlives this host.
   child.unref();
   await new Promise<void>((done, failed) => {

@@ -57,9 +57,12 @@ export function parseStat(text: string): ProcStat | null {
 
 export function systemProc(root = "/proc"): ProcFs {
   const text = (path: string) => readFileSync(`${root}/${path}`, "utf8");
+  // Neither can change while this program lives.
+  const boot = text("sys/kernel/random/boot_id").trim();
+  const namespace = attempt(() => readlinkSync(`${root}/self/ns/pid`), "pid:[?]");
   return {
-    bootId: () => text("sys/kernel/random/boot_id").trim(),
-    pidNamespace: () => attempt(() => readlinkSync(`${root}/self/ns/pid`), "pid:[?]"),
+    bootId: () => boot,
+    pidNamespace: () => namespace,
     uptime: () => Number.parseFloat(text("uptime")),
     pids: () =>
       readdirSync(root)
