@@ -49,7 +49,7 @@ export class RefMissing extends meshError(
 ) {}
 
 export class ObjectMissing extends meshError(
-  "object-missing",
+  "git-object-missing",
   "wait",
   (f: { repository: string; oid: string; wanted: string }) =>
     `${f.repository}: ${f.wanted} ${f.oid} is missing; repair the repository (git fsck) or push it again`,

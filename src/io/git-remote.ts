@@ -96,7 +96,7 @@ async function bounded<T>(remote: Remote, work: (http: HttpClient) => Promise<T>
   const late = AbortSignal.timeout(remote.within);
   const signal = remote.signal ? AbortSignal.any([late, remote.signal]) : late;
   try {
-    return await work({ request: (request) => requestOnce(remote, request, signal) });
+    return await work(following(remote, signal));
   } catch (cause) {
     remote.signal?.throwIfAborted();
     if (late.aborted)
@@ -106,6 +106,33 @@ async function bounded<T>(remote: Remote, work: (http: HttpClient) => Promise<T>
     if ([401, 403, 404].includes(status)) throw new RemoteRefused({ url: remote.url, status });
     throw new RemoteUnreachable({ url: remote.url, why: `the server answered ${status}` });
   }
+}
+
+/**
+ * Follows a redirect of the first request for those after it (a POST that is redirected becomes a GET): to https, or to
+ * another path of the same host. The credentials are never taken to another host.
+ */
+function following(remote: Remote, signal: AbortSignal): HttpClient {
+  let from = "";
+  let to = "";
+  return {
+    request: async (request) => {
+      const url = from && request.url.startsWith(from) ? to + request.url.slice(from.length) : request.url;
+      const response = await requestOnce(remote, { ...request, url }, signal);
+      const at = url.indexOf("/info/refs");
+      const moved = response.url.indexOf("/info/refs");
+      if (response.url !== url && at > 0 && moved > 0) {
+        if (new URL(response.url).hostname !== new URL(url).hostname)
+          throw new RemoteUnreachable({
+            url: remote.url,
+            why: "it redirects to another host; name that one",
+          });
+        from = url.slice(0, at);
+        to = response.url.slice(0, moved);
+      }
+      return response;
+    },
+  };
 }
 
 async function requestOnce(

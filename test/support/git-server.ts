@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { git } from "./repository.ts";
 
-/** A smart HTTP server over one folder of repositories, by `git http-backend`, that asks for a token. */
+/** A smart HTTP server over one folder of repositories, by `git http-backend`, that asks for a token; below /moved/ it redirects to where it is. */
 export interface GitServer {
   url(repository: string): string;
   /** What comes next: "serve", "hang" (takes the request, never answers), or a status to refuse with. */
@@ -21,6 +21,11 @@ export async function startGitServer(root: string, token: string): Promise<GitSe
       .split(":")[1];
     if (state.mood !== "serve" || password !== token) {
       response.writeHead(state.mood === "serve" ? 401 : Number(state.mood)).end();
+      return;
+    }
+    const moved = /^\/moved\/(.*)$/.exec(request.url ?? "");
+    if (moved) {
+      response.writeHead(301, { location: `/${moved[1]}` }).end();
       return;
     }
     serve(root, request, response);

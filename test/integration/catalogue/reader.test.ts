@@ -75,7 +75,7 @@ describe.each(["git", "isomorphic"] as const)("reading through %s", (prefer) => 
 
   test("a missing branch, commit or repository is an error, never an empty catalogue", async () => {
     const { repository, reader } = await setUp();
-    await expect(reader.read("1".repeat(40))).rejects.toMatchObject({ code: "object-missing" });
+    await expect(reader.read("1".repeat(40))).rejects.toMatchObject({ code: "git-object-missing" });
     git(repository.bare, "update-ref", "-d", "refs/heads/main");
     await expect(reader.resolveRef()).rejects.toMatchObject({ code: "ref-missing" });
     rmSync(repository.bare, { recursive: true });
@@ -88,7 +88,7 @@ describe.each(["git", "isomorphic"] as const)("reading through %s", (prefer) => 
     const { repository, reader, commit } = await setUp();
     const oid = git(repository.bare, "rev-parse", `${commit}:modules/web/module.json`);
     rmSync(join(repository.bare, "objects", oid.slice(0, 2), oid.slice(2)));
-    await expect(reader.read(commit)).rejects.toMatchObject({ code: "object-missing", facts: { oid } });
+    await expect(reader.read(commit)).rejects.toMatchObject({ code: "git-object-missing", facts: { oid } });
   });
 
   test("new packs after a repack and gc are read", async () => {

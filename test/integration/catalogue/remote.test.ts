@@ -102,6 +102,13 @@ test("a refused token, a missing repository and a deleted branch are errors with
   expect(await ok.resolveRef()).toMatch(/^[0-9a-f]{40}$/);
 });
 
+test("a repository that moved on its host is followed", async () => {
+  const first = repository.push(catalogueFiles());
+  const reader = await openRemote("git", { url: server.url("moved/catalogue.git") });
+  await reader.sync();
+  expect(await reader.resolveRef()).toBe(first);
+});
+
 test("a server that answers nothing, fails or is away is waited for in bounds, and the clone stays readable", async () => {
   const first = repository.push(catalogueFiles());
   const reader = await openRemote("git", { idle: 300 });
