@@ -67,6 +67,11 @@ export class Composer {
     return finish(this.composing(view, facts));
   }
 
+  /** As `compose`, yielding to the event loop at least every `sliceMs` milliseconds (default 10). */
+  composeView(view: MeshView, facts: CompositionFacts, sliceMs?: number): Promise<Composition> {
+    return finishInSlices(this.composing(view, facts), sliceMs);
+  }
+
   /** As `resolve` then `compose`, yielding to the event loop at least every `sliceMs` milliseconds (default 10). */
   async composeCatalogue(
     catalogue: Catalogue,
@@ -106,9 +111,13 @@ export class Composer {
       for (const [seat] of compiled.seats) seats.set(seat, [...(seats.get(seat) ?? []), compiled.name]);
       yield;
     }
-    for (const version of catalogue.modules.values()) unknownSeats(this.compiled(version), seats, issues);
     const resolved = yield* this.#resolver.run(catalogue);
     issues.push(...resolved.issues);
+    for (const version of catalogue.modules.values()) {
+      // Where a module is placed, composing its nodes tells the same.
+      const wrong = unknownSeats(this.compiled(version), seats);
+      if (wrong.length > 0 && !isPlaced(resolved.view, version.name)) issues.push(...wrong);
+    }
     return { view: resolved.view, problems: toProblems(issues, catalogue.locate) };
   }
 
@@ -238,12 +247,19 @@ function unheldSeat(compiled: CompiledModule, seat: string, held: string[]): Iss
   return { file: moduleFile(compiled.name), path: use.path, message };
 }
 
-function unknownSeats(compiled: CompiledModule, seats: ReadonlyMap<string, string[]>, issues: Issue[]): void {
-  for (const { seat, path, label } of compiled.seatUses) {
-    if (seats.has(seat)) continue;
-    const message = `${label}: \${seat:${seat}}: no module holds this seat; ${knownNames(seat, seats.keys())}`;
-    issues.push({ file: moduleFile(compiled.name), path, message });
-  }
+function unknownSeats(compiled: CompiledModule, seats: ReadonlyMap<string, string[]>): Issue[] {
+  if (compiled.seatUses.length === 0) return [];
+  const wrong = compiled.seatUses.filter(({ seat }) => !seats.has(seat));
+  return wrong.map(({ seat, path, label }) => ({
+    file: moduleFile(compiled.name),
+    path,
+    message: `${label}: \${seat:${seat}}: no module holds this seat; ${knownNames(seat, seats.keys())}`,
+  }));
+}
+
+function isPlaced(view: MeshView, module: string): boolean {
+  for (const node of view.nodes.values()) if (node.modules.has(module)) return true;
+  return false;
 }
 
 function noPortLeft(node: string, pair: string, range: MeshFile["ports"]): Issue {

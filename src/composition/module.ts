@@ -92,6 +92,7 @@ export function compileModule(version: ModuleVersion, policies: Policies): Compi
   }
   const ids = idsOf(version, gathering);
   const resources = compileResources(version, policies, { ids, settings }, gathering);
+  checkRestarts(resources, version, gathering);
   const fixedPorts = Object.entries(manifest.ports).filter(
     (port): port is [string, number] => port[1] !== "auto",
   );
@@ -117,6 +118,28 @@ export function compileModule(version: ModuleVersion, policies: Policies): Compi
     objects: gathering.objects,
     issues: gathering.issues,
   };
+}
+
+/** A process that restarts on what restarts on it would have no digest. */
+function checkRestarts(
+  resources: readonly CompiledResource[],
+  version: ModuleVersion,
+  gathering: Gathering,
+): void {
+  const { cycle } = orderBy(
+    resources,
+    (resource) => resource.id,
+    (resource) => resource.restartOn,
+  );
+  if (!cycle) return;
+  const path = [
+    "resources",
+    version.manifest.resources.findIndex((r) => "restartOn" in r && r.restartOn.length > 0),
+  ];
+  gathering.issue(
+    path,
+    `module ${version.name}: processes restart on each other: ${cycle.join(" -> ")}; take one "restartOn" away`,
+  );
 }
 
 interface Ids {

@@ -1,3 +1,4 @@
+import type { ModuleVersion } from "../catalogue/catalogue.ts";
 import { canonicalJson } from "../declaration/canonical.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
 import type { DeclaredResource } from "../resources/declared.ts";
@@ -77,6 +78,11 @@ export class ComposedNode {
       for (const [sha, object] of this.#filled(item).objects) objects.set(sha, object);
     }
     return objects;
+  }
+
+  /** The module versions it is made of: what the inventory keeps by tree. */
+  get versions(): ModuleVersion[] {
+    return this.#inputs.shape.modules.map(({ placed }) => placed.version);
   }
 
   /** No module on it. */

@@ -124,7 +124,8 @@ function foreignIssues(
     (id) => id,
     (id) => edges.get(id) ?? [],
   );
-  if (!cycle) return;
+  // One within a single module is told of the module itself.
+  if (!cycle || new Set(cycle.map((id) => id.split(".")[0])).size === 1) return;
   const message = `node ${view.name}: processes restart on each other: ${cycle.join(" -> ")}; take one "restartOn" away`;
   issues.push({ file: moduleFile((cycle[0] as string).split(".")[0] as string), path: [], message });
 }

@@ -22,7 +22,7 @@ export interface SentState {
   sent: { get(node: string): SentView | undefined };
   /** Parsed manifests by Git tree id, as they are kept; null when one is lost. */
   versions: (tree: string) => ModuleVersion | null | undefined;
-  /** Asked only for nodes that the merge changes. */
+  /** Asked only for nodes that the merge changes. One without is changed in one step, by the first tier that is released. */
   lastBodies: { get(node: string): DeclarationBody | null | undefined };
 }
 
@@ -56,7 +56,9 @@ function mixNode(next: NodeView, state: SentState, tier: TierNumber, composer: C
   if (!sent.partial && sameModules(next, sent)) {
     return sent.takes ? { ...next, takes: new Map(Object.entries(sent.takes)) } : next;
   }
-  return new NodeMix(next, sent, state, tier, composer).view();
+  const last = state.lastBodies.get(next.name);
+  // Without its last body nothing is known of what it holds: it changes in one step.
+  return last ? new NodeMix(next, { sent, last: last.resources }, state, tier, composer).view() : next;
 }
 
 /** A node that was never sent anything: the modules up to the tier. */
@@ -98,13 +100,19 @@ class NodeMix {
   readonly #fresh: PlacedModule[] = [];
   readonly #old: PlacedModule[] = [];
 
-  constructor(next: NodeView, sent: SentView, state: SentState, tier: TierNumber, composer: Composer) {
+  constructor(
+    next: NodeView,
+    held: { sent: SentView; last: readonly DeclaredResource[] },
+    state: SentState,
+    tier: TierNumber,
+    composer: Composer,
+  ) {
     this.#next = next;
-    this.#sent = sent;
+    this.#sent = held.sent;
     this.#state = state;
     this.#tier = tier;
     this.#composer = composer;
-    this.#last = state.lastBodies.get(next.name)?.resources ?? [];
+    this.#last = held.last;
   }
 
   view(): NodeView {
