@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import type { App, Run } from "../app.ts";
-import type { PlanDoc } from "../documents.ts";
+import type { PlanDoc, StatusDoc } from "../documents.ts";
 import { BadArgument } from "../errors.ts";
 import { EXIT } from "../exit.ts";
 import type { Link } from "../link.ts";
 import { ago, type Paint, short, state, table } from "../table.ts";
 import { watch } from "../watch.ts";
+import { problemLine } from "./check.ts";
 
 interface Options {
   wait?: boolean;
@@ -27,6 +28,7 @@ export function define(command: Command, app: App, run: Run): void {
 }
 
 async function show(app: App, link: Link, text: string, options: Options): Promise<number> {
+  if (text === "latest" && (await tipRefused(app, link))) return EXIT.failed;
   const read = follow(link, idOf(text));
   const draw = (doc: PlanDoc) => planText(doc, app.paint, Date.now());
   if (options.watch) {
@@ -45,6 +47,19 @@ async function show(app: App, link: Link, text: string, options: Options): Promi
   }
   print(app, doc, options);
   return code;
+}
+
+/** The newest commit has no plan when it was refused: what is wrong with it is said instead. */
+async function tipRefused(app: App, link: Link): Promise<boolean> {
+  // Asking for the plan makes the controller read the ref, so that the status after it is of the tip.
+  await link.controller("plan", { id: "latest" }).catch(() => null);
+  const { catalogue } = await link.controller<StatusDoc>("status", {});
+  if (catalogue.problems.length === 0) return false;
+  app.out.note(
+    `mesh: commit ${short(catalogue.commit)} is refused; ${short(catalogue.deployed)} stays in force`,
+  );
+  for (const problem of catalogue.problems) app.out.note(problemLine(problem));
+  return true;
 }
 
 function print(app: App, doc: PlanDoc, options: Options): void {
