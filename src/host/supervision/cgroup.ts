@@ -121,13 +121,26 @@ export function groupMembers(at: string): number[] {
   }
 }
 
-/** Removes empty groups; one that is not empty stays. */
-export function dropGroup(at: string): void {
+/** Removes a group and what is below it, where they are empty; whether it is gone. */
+export function dropGroup(at: string): boolean {
   try {
     for (const entry of readdirSync(at, { withFileTypes: true }))
       if (entry.isDirectory()) dropGroup(join(at, entry.name));
     rmdirSync(at);
-  } catch {
-    // Not empty, or gone already: the next stop looks again.
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
+}
+
+export function rootsOf({ track, memory, cpu, leave }: Cgroups): string[] {
+  const roots = [track, memory?.root, cpu?.root, ...leave].filter((root) => typeof root === "string");
+  return [...new Set(roots)];
+}
+
+/** Removes the empty groups that a host left which was ended. */
+export function dropLeftGroups(cgroups: Cgroups): void {
+  for (const root of rootsOf(cgroups))
+    for (const entry of readdirSync(root, { withFileTypes: true }))
+      if (entry.isDirectory()) dropGroup(join(root, entry.name));
 }

@@ -1,26 +1,27 @@
 import { existsSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { MeshError, messageOf } from "../../errors.ts";
-import { dropGroup, groupMembers } from "./cgroup.ts";
-import { type CheckResult, runCheck } from "./check.ts";
+import { dropGroup } from "./cgroup.ts";
+import type { CheckResult } from "./check.ts";
+import { endRun, sweep } from "./ending.ts";
 import { OnceFailed, SpawnFailed, SupervisorClosed } from "./errors.ts";
 import { dropRunFiles, giveUp, readExit, readPid } from "./launch.ts";
-import { lastSince, rotate, sizeOf, writeLine } from "./logs.ts";
+import { lastSince } from "./logs.ts";
+import { Output } from "./output.ts";
 import { afterEnd, type End, freshPolicy, steadied } from "./policy.ts";
 import { isAlive, signal, upFor } from "./proc.ts";
+import { prove } from "./proving.ts";
 import type { ProcessRecord, Run } from "./record.ts";
 import { nextRun } from "./schedule.ts";
 import { keyOf, type Shared } from "./shared.ts";
-import { begin, learnMain, logFileOf, prepare } from "./start.ts";
+import { begin, learnMain, logFileOf } from "./start.ts";
 import { exitText, FAILED_CHECKS, type Live, statusOf, versionOf } from "./status.ts";
-import { membersOf, type Snapshot, stopRun } from "./tree.ts";
+import { membersOf, type Snapshot } from "./tree.ts";
 import type { ProcessSpec, ProcessStatus } from "./types.ts";
 
 const LAST_LINES = 10;
 /** setTimeout's reach is 24 days, and the wall clock may step meanwhile. */
 const LONGEST_SLEEP = 60_000;
-const FIRST_CHECK = 50;
-const SAY_DROPPED = 60_000;
 
 /**
  * Keeps one process. Everything that changes its record goes through `exclusive`, one at a time; what merely waits
@@ -34,14 +35,14 @@ export class Keeper {
   private waiting: AbortController | null = null;
   private readonly ends = new Set<() => void>();
   private live: Live = { alive: false, checkFails: 0, checkError: null };
-  private flooding = false;
-  private logSize = 0;
-  private dropSaid = -SAY_DROPPED;
+  private litter: string[] = [];
+  private readonly output: Output;
 
   constructor(shared: Shared, record: ProcessRecord) {
     this.id = record.id;
     this.shared = shared;
     this.record = record;
+    this.output = new Output(logFileOf(shared, record.id), shared.logBound, shared.clock);
   }
 
   status(): ProcessStatus {
@@ -80,6 +81,7 @@ export class Keeper {
       this.save();
       this.shared.fault("supervision:stopping");
       if (this.record.run) await this.stop(this.record.run);
+      this.tidy();
       this.shared.records.forget(this.id);
     });
   }
@@ -117,6 +119,11 @@ export class Keeper {
     return this.record.run?.base === base;
   }
 
+  /** Removes the cgroups of runs that are over. */
+  tidy(): void {
+    this.litter = this.litter.filter((group) => !dropGroup(group));
+  }
+
   /** Something may have ended: looks, and acts on it. Cheap when nothing did. */
   poke(): void {
     const run = this.record.run;
@@ -132,33 +139,20 @@ export class Keeper {
 
   /** Keeps the output within its bound; true while it grows so fast that the next look should be soon. */
   tendLog(): boolean {
-    if (!this.record.run && !this.flooding) return false;
-    const file = logFileOf(this.shared, this.id);
-    const size = sizeOf(file);
-    this.flooding = size - this.logSize > this.shared.logBound / 20;
-    this.logSize = size;
-    if (size <= this.shared.logBound) return this.flooding;
     try {
-      const dropped = rotate(file, this.shared.logBound);
-      this.logSize = 0;
-      if (dropped) {
-        this.record.droppedLogBytes += dropped;
-        writeLine(file, `[mesh] ${dropped} bytes of output were dropped here`);
-        this.sayDropped();
-      }
+      return this.output.tend(this.record.run !== null, (bytes, say) => {
+        this.record.droppedLogBytes += bytes;
+        if (!say) return;
+        this.save();
+        this.emit(
+          "note",
+          `it writes more than is kept: ${this.record.droppedLogBytes} bytes of output dropped`,
+        );
+      });
     } catch (error) {
       this.note(error);
+      return false;
     }
-    return this.flooding;
-  }
-
-  /** Once a minute at most, so that a flood of output is not one of events and writes. */
-  private sayDropped(): void {
-    const now = this.shared.clock.monotonic();
-    if (now - this.dropSaid < SAY_DROPPED) return;
-    this.dropSaid = now;
-    this.save();
-    this.emit("note", `it writes more than is kept: ${this.record.droppedLogBytes} bytes of output dropped`);
   }
 
   /** Where there is no cgroup: remembers descendants that may leave session and parents. */
@@ -263,7 +257,7 @@ export class Keeper {
   private async found(run: Run): Promise<void> {
     if (run.parent === null && giveUp(run.base)) {
       // Its pid file stays, for a parent that comes late.
-      for (const group of run.cgroups) dropGroup(group);
+      this.litter.push(...run.cgroups);
       this.record.run = null;
       this.save();
       return;
@@ -289,7 +283,7 @@ export class Keeper {
     record.exit = { code: exit?.code ?? null, at: now, up };
     record.last = lastSince(logFileOf(shared, this.id), run.logAt, LAST_LINES);
     record.since = now;
-    const left = cause === "reboot" ? 0 : await this.sweep(run);
+    const left = cause === "reboot" ? 0 : await sweep(shared, this.id, run, versionOf(record));
     const text = exitText(record.exit);
     const line =
       record.last[record.last.length - 1] ??
@@ -311,19 +305,6 @@ export class Keeper {
     }
     record.error = cause === "reboot" ? null : left ? `${said}; run it in the foreground` : said;
     await this.follow({ up, passing, cause }).catch((error) => this.note(error));
-  }
-
-  /** Ends what a main process that has ended left behind; the number of them. */
-  private async sweep(run: Run): Promise<number> {
-    const { proc, cgroups } = this.shared;
-    if (
-      cgroups.track &&
-      run.cgroups.every((group) => groupMembers(group).every((pid) => pid === run.parent?.pid))
-    )
-      return 0;
-    const left = membersOf(proc, run, logFileOf(this.shared, this.id));
-    if (left.length > 0) await this.endRun({ ...run, main: null });
-    return left.length;
   }
 
   private async follow(end: Pick<End, "up" | "passing" | "cause">): Promise<void> {
@@ -358,7 +339,7 @@ export class Keeper {
   }
 
   private async stop(run: Run, as?: ProcessSpec): Promise<void> {
-    await this.endRun(run, as).catch((error) => {
+    await endRun(this.shared, this.id, run, as ?? versionOf(this.record)).catch((error) => {
       this.arm();
       throw error;
     });
@@ -370,25 +351,10 @@ export class Keeper {
     for (const end of this.ends) end();
   }
 
-  private endRun(run: Run, as?: ProcessSpec): Promise<void> {
-    const { proc, clock } = this.shared;
-    learnMain(this.shared, run);
-    const policy = (as ?? versionOf(this.record))?.stop ?? { signal: "SIGTERM", grace: 10_000 };
-    const waits = { ...clock, sleep: (ms: number) => clock.sleep(ms, this.shared.signal) };
-    return stopRun({
-      proc,
-      clock: waits,
-      id: this.id,
-      run,
-      log: logFileOf(this.shared, this.id),
-      signal: policy.signal as NodeJS.Signals,
-      grace: policy.grace,
-    });
-  }
-
+  /** Its cgroups go a little later: its parent may be in them for a moment yet, and nobody has to wait for that. */
   private clear(run: Run): void {
     this.record.run = null;
-    for (const group of run.cgroups) dropGroup(group);
+    this.litter.push(...run.cgroups);
     dropRunFiles(run.base);
   }
 
@@ -414,7 +380,7 @@ export class Keeper {
     const signal = AbortSignal.any([stop.signal, this.shared.signal]);
     const work =
       this.record.run && spec.run === "service"
-        ? this.prove(spec, this.record.run, signal)
+        ? this.proveRun(spec, this.record.run, signal)
         : this.record.policy.due !== null
           ? this.startAt(spec, this.record.policy.due, signal)
           : spec.schedule !== null
@@ -439,41 +405,16 @@ export class Keeper {
     });
   }
 
-  /** Waits for the proof of a run, then for its count to be reset, and goes on checking. */
-  private async prove(spec: ProcessSpec, run: Run, signal: AbortSignal): Promise<void> {
-    const { clock, proc } = this.shared;
-    const up = () => (learnMain(this.shared, run) && run.main ? upFor(proc, run.main) : 0);
-    for (let wait = FIRST_CHECK; ; ) {
-      if (spec.check) {
-        await clock.sleep(run.passed ? spec.checkEvery : Math.min(wait, spec.checkEvery), signal);
-        const result = await this.check(spec, run);
-        if (signal.aborted || this.record.run !== run) return;
-        await this.exclusive(() => this.checked(spec, run, result));
-        wait *= 2;
-      } else {
-        const goal = run.passed ? spec.restart.resetAfter : spec.minUp;
-        await clock.sleep(Math.max(10, goal - up()), signal);
-        if (up() >= goal && this.alive()) await this.exclusive(() => this.checked(spec, run, null));
-      }
-      if (this.record.run !== run || signal.aborted) return;
-      if (!spec.check && run.passed && this.record.policy.failures === 0) return;
-    }
-  }
-
-  private async check(spec: ProcessSpec, run: Run): Promise<CheckResult> {
-    const { proc, clock } = this.shared;
-    try {
-      const ready = "exec" in spec.check! ? await prepare(this.shared, spec) : null;
-      const exec = ready && {
-        argv: ready.as((spec.check as { exec: string[] }).exec),
-        env: ready.env,
-        cwd: spec.cwd,
-      };
-      const members = () => membersOf(proc, run, null).map((who) => who.pid);
-      return await runCheck(spec.check!, { proc, clock, members, exec });
-    } catch (error) {
-      return messageOf(error);
-    }
+  private proveRun(spec: ProcessSpec, run: Run, signal: AbortSignal): Promise<void> {
+    return prove({
+      shared: this.shared,
+      spec,
+      run,
+      signal,
+      current: () => this.record.run === run,
+      steady: () => this.record.policy.failures === 0,
+      took: (result) => this.exclusive(() => this.checked(spec, run, result)),
+    });
   }
 
   private async checked(spec: ProcessSpec, run: Run, result: CheckResult): Promise<void> {

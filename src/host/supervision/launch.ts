@@ -152,7 +152,8 @@ export function preflight(spec: ProcessSpec, path: string): void {
 /** The command as another account, with that account's groups and none of ours. */
 export function asUser(command: string[], user: string, gid: number): string[] {
   return [
-    "setpriv",
+    // By its path: PATH is the program's, and may be anything.
+    "/usr/bin/setpriv",
     `--reuid=${user}`,
     `--regid=${gid}`,
     "--init-groups",

@@ -19,14 +19,10 @@ export interface Prepared {
   as(command: string[]): string[];
 }
 
-/**
- * Everything that can be known to be wrong before a start.
- * @throws ProcessUserMissing, EnvFileUnreadable, CommandMissing, CommandNotExecutable, WorkingFolderMissing
- */
+/** @throws ProcessUserMissing, EnvFileUnreadable */
 export async function prepare(shared: Shared, spec: ProcessSpec): Promise<Prepared> {
   const account = await accountOf(shared, spec);
   const env = environmentOf(spec, account, shared.base);
-  preflight(spec, env.PATH ?? "");
   const drop = spec.user !== null && shared.invoker.uid === 0;
   return { env, as: (command) => (drop ? asUser(command, account.name, account.gid) : command) };
 }
@@ -46,6 +42,7 @@ async function accountOf(shared: Shared, spec: ProcessSpec): Promise<Account> {
 /**
  * Writes the intent, spawns, and records who it is. `record.run` is set from before the spawn on; should this host end at
  * any point, the next one finds the run by its base or gives it up before it began.
+ * @throws what `prepare` and `preflight` throw, SpawnFailed, or what kept the intent from being written
  * @param ended called when the parent that was spawned ends
  */
 export async function begin(
@@ -55,6 +52,7 @@ export async function begin(
   ended: () => void,
 ): Promise<void> {
   const { env, as } = await prepare(shared, spec);
+  preflight(spec, env.PATH ?? "");
   const base = newBase(shared.runs, spec.id, keyOf(spec.digest));
   const log = logFileOf(shared, spec.id);
   mkdirSync(shared.records.folder(spec.id), { recursive: true, mode: 0o700 });

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { type Clock, iso, systemClock } from "../../io/clock.ts";
 import type { HostEvent } from "../../report/schema.ts";
-import { type Cgroups, dropGroup, findCgroups, noCgroups } from "./cgroup.ts";
+import { type Cgroups, dropGroup, dropLeftGroups, findCgroups, noCgroups, rootsOf } from "./cgroup.ts";
 import { FIXED_PATH } from "./environment.ts";
 import { ProcessUnknown, SupervisorClosed } from "./errors.ts";
 import { Keeper } from "./keeper.ts";
@@ -106,6 +106,7 @@ class ProcessSupervisor implements Supervisor {
     const named = (base: string) =>
       parents.has(base) || (this.keepers.get(parseBase(base)?.id ?? "")?.names(base) ?? false);
     dropStaleRuns(runs, named, this.shared.clock.now());
+    dropLeftGroups(this.shared.cgroups);
     this.watchRuns();
     this.ticking = this.tick();
     await Promise.all([...this.keepers.values()].map((keeper) => keeper.resume()));
@@ -176,9 +177,8 @@ class ProcessSupervisor implements Supervisor {
     this.watcher?.close();
     await Promise.all([...this.keepers.values()].map((keeper) => keeper.close()));
     await this.ticking;
-    const { track, memory, cpu, leave } = this.shared.cgroups;
-    if (this.keepers.size === 0)
-      for (const root of new Set([track, memory?.root, cpu?.root, ...leave])) if (root) dropGroup(root);
+    for (const keeper of this.keepers.values()) keeper.tidy();
+    if (this.keepers.size === 0) for (const root of rootsOf(this.shared.cgroups)) dropGroup(root);
   }
 
   private keeper(id: string): Keeper {
@@ -201,8 +201,7 @@ class ProcessSupervisor implements Supervisor {
 
   private rebuiltRun(base: string, parent: Incarnation): Run {
     const { cgroups, clock } = this.shared;
-    const roots = [cgroups.track, cgroups.memory?.root, cgroups.cpu?.root, ...cgroups.leave];
-    const groups = [...new Set(roots.flatMap((root) => (root ? [join(root, basename(base))] : [])))];
+    const groups = rootsOf(cgroups).map((root) => join(root, basename(base)));
     const run: Run = {
       base,
       key: parseBase(base)?.key ?? "",
@@ -253,7 +252,10 @@ class ProcessSupervisor implements Supervisor {
       for (const keeper of this.keepers.values()) if (keeper.tendLog()) wait = FLOOD_TICK;
       if (now - polled >= POLL) {
         polled = now;
-        for (const keeper of this.keepers.values()) keeper.poke();
+        for (const keeper of this.keepers.values()) {
+          keeper.tidy();
+          keeper.poke();
+        }
       }
       if (!this.shared.cgroups.track && this.keepers.size > 0 && now - remembered >= REMEMBER) {
         remembered = now;
