@@ -91,9 +91,10 @@ export class Keeper {
     this.loop = this.keep(first);
   }
 
-  /** Begins without waiting, and goes on trying. */
-  beginSoon(): void {
-    this.loop = this.keep(null);
+  /** Goes on trying also where the first start fails. Resolves once that was tried. */
+  async beginAnyway(): Promise<void> {
+    const first = await this.run().catch((error: unknown) => this.failed(error));
+    this.loop = this.keep(first);
   }
 
   /** Lets go of it and stops it. */
@@ -123,11 +124,15 @@ export class Keeper {
       try {
         running = await this.run();
       } catch (error) {
-        running = null;
-        this.failure = messageOf(error);
-        this.say(this.failure);
+        running = this.failed(error);
       }
     }
+  }
+
+  private failed(error: unknown): null {
+    this.failure = messageOf(error);
+    this.say(this.failure);
+    return null;
   }
 
   private async run(): Promise<{ gone: Promise<void> }> {

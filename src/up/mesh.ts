@@ -52,7 +52,7 @@ export class MeshUp {
       this.state = await prepareState(layout, options);
       await this.startServices();
       await this.startController();
-      for (const node of this.state.hosts) this.keepHost(node);
+      await Promise.all(this.state.hosts.map((node) => this.keepHost(node)));
       await this.firstNodes();
       this.following = this.followNodes();
     } catch (error) {
@@ -180,6 +180,7 @@ export class MeshUp {
     if (!nodes || this.ended.signal.aborted) return;
     const before = this.state.hosts;
     const kept = new Set(before);
+    const begin: Promise<void>[] = [];
     for (const node of nodes) {
       if (node.state === "retired") {
         kept.delete(node.name);
@@ -188,16 +189,17 @@ export class MeshUp {
         this.around.say(`host-${node.name} ended: its node is retired`);
       } else {
         kept.add(node.name);
-        this.keepHost(node.name);
+        begin.push(this.keepHost(node.name));
       }
     }
+    await Promise.all(begin);
     const hosts = [...kept].sort();
     if (hosts.join() === before.join()) return;
     this.state = { ...this.state, hosts };
     writeState(this.layout, this.state);
   }
 
-  private keepHost(node: string): void {
+  private async keepHost(node: string): Promise<void> {
     if (this.keepers.has(`host-${node}`)) return;
     const { layout, around } = this;
     const keeper = this.keeper(
@@ -218,7 +220,7 @@ export class MeshUp {
         stopWithin: HOST_STOPS_WITHIN,
       }),
     );
-    keeper.beginSoon();
+    await keeper.beginAnyway();
   }
 
   private keeper(part: ConstructorParameters<typeof Keeper>[0]): Keeper {
