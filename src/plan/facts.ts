@@ -6,6 +6,8 @@ import type { NodeFacts, Plan, PlanFacts } from "./model.ts";
 export interface WorkFacts {
   /** When the active controller connected to the broker (ISO); null: it is not connected. */
   connectedAt: string | null;
+  /** When it last saw its wall clock step (`watchSteps`), ISO. */
+  steppedAt?: string | null;
   builderThere: boolean;
   builds?: PlanFacts["builds"];
 }
@@ -19,6 +21,7 @@ export async function readFacts(db: Db, plan: Plan, work: WorkFacts): Promise<Pl
     frozen: freeze && { reason: freeze.reason, by: freeze.by },
     newerPlan: null,
     connectedAt: work.connectedAt,
+    steppedAt: work.steppedAt ?? null,
     builds: work.builds ?? new Map(),
     builderThere: work.builderThere,
   };

@@ -79,8 +79,11 @@ export interface Plan {
   /** `plans stop`: who and when. Cleared by `plans retry`. */
   stopped: { by: string; at: string } | null;
   supersededBy: number | null;
-  /** When decide last ran (to within 15 s), and when it last noticed a gap or a stepped clock: hosts are listened to anew from there. */
-  clock: { workedAt: string; steppedAt: string | null };
+  /**
+   * When decide last ran (to within 15 s); when the clock last stepped, or nobody worked the plan for long: hosts are listened
+   * to anew from there; and the last step that the controller told of.
+   */
+  clock: { workedAt: string; steppedAt: string | null; told: string | null };
 }
 
 /** What decide knows of one node, from the inventory. */
@@ -113,6 +116,8 @@ export interface PlanFacts {
   newerPlan: number | null;
   /** When the active controller itself connected to the broker (ISO), null: it is not connected. Nobody is offline before three heartbeats after it. */
   connectedAt: string | null;
+  /** When the controller last saw its wall clock step (`watchSteps`), ISO; null or left out: never since it started. */
+  steppedAt?: string | null;
   builds: ReadonlyMap<
     string,
     { state: BuildState; digest: string | null; ms: number | null; error: string | null }

@@ -61,7 +61,7 @@ export function newPlan(from: NewPlan, now: number): Plan {
     },
     stopped: null,
     supersededBy: null,
-    clock: { workedAt: at, steppedAt: null },
+    clock: { workedAt: at, steppedAt: null, told: null },
   };
 }
 

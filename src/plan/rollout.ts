@@ -50,14 +50,20 @@ export function tooManyFailures(draft: Draft): Outcome | null {
 
 /** What keeps the next batch, and the end of the tier, back; null when the batches so far are through. */
 function holds(draft: Draft, tier: Tier): Outcome | null {
-  const entries = draft.entries[tier.tier].filter(({ node }) => node.state !== "skipped");
+  const entries = draft.entries[tier.tier].filter((entry) => isWatched(draft, entry));
   const held = tooManyFailures(draft) ?? underWay(draft, tier, entries) ?? silence(draft, tier, entries);
   if (held) tier.batchDoneAt = null;
   return held;
 }
 
+/** Whose silence counts. One that left the inventory, or was frozen, after it had applied is not asked any more. */
+function isWatched(draft: Draft, entry: Entry): boolean {
+  const facts = factsOf(draft, entry);
+  return entry.node.state !== "skipped" && facts !== undefined && !facts.frozen;
+}
+
 function underWay(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome | null {
-  if (draft.facts.connectedAt === null) return listening(draft, entries);
+  if (draft.facts.connectedAt === null && entries.length > 0) return listening(draft, entries);
   // Also one of an earlier tier, that returned or was sent again: its failure would halt the plan.
   if (earlier(draft, tier).some(({ node }) => node.state === "sent"))
     return { state: "running", reason: null };
@@ -86,7 +92,7 @@ function silence(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome |
     return { state: "waiting", reason: reasons.silent(draft.plan, names(quiet), entries.length) };
   }
   const lost = quiet.filter(({ node }) => node.released);
-  if (lost.length === 0 || entries.some(({ node }) => node.state === "applied")) return null;
+  if (lost.length === 0 || draft.entries[tier.tier].some(({ node }) => node.state === "applied")) return null;
   const unsure = lost.filter((entry) => !silent(draft, factsOf(draft, entry)));
   return unsure.length > 0 ? listening(draft, unsure) : nothingApplied(draft, tier);
 }

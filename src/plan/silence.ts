@@ -1,5 +1,5 @@
 import type { Draft } from "./draft.ts";
-import type { NodeFacts, Plan, PlanFacts } from "./model.ts";
+import type { NodeFacts, Plan, PlanFacts, Tier } from "./model.ts";
 
 const GAP_MS = 90_000;
 const WORKED_EVERY_MS = 15_000;
@@ -21,17 +21,25 @@ export function timeOf(iso: string): number {
  */
 export function steadyClock(draft: Draft): void {
   const { plan, now } = draft;
-  const since = now - timeOf(plan.clock.workedAt);
-  const stepped = since < -BACKWARDS_MS || since > Math.max(GAP_MS, silentAfter(plan)) + WORKED_EVERY_MS;
+  const { clock } = plan;
+  const told = draft.facts.steppedAt ?? null;
+  const news = told !== null && told !== clock.told;
+  const since = now - timeOf(clock.workedAt);
+  const seen = since < -BACKWARDS_MS || since > Math.max(GAP_MS, silentAfter(plan)) + WORKED_EVERY_MS;
   const at = new Date(now).toISOString();
-  if (stepped) plan.clock.steppedAt = at;
-  if (stepped || since >= WORKED_EVERY_MS) plan.clock.workedAt = at;
-  for (const tier of plan.tiers) {
-    if (tier.batchDoneAt !== null && (stepped || timeOf(tier.batchDoneAt) > now)) tier.batchDoneAt = at;
-    for (const node of tier.nodes) {
-      if (node.progressAt === null) continue;
-      if ((stepped && node.state === "sent") || timeOf(node.progressAt) > now) node.progressAt = at;
-    }
+  if (news) Object.assign(clock, { told, steppedAt: told });
+  if (seen) clock.steppedAt = at;
+  if (seen || since >= WORKED_EVERY_MS) clock.workedAt = at;
+  for (const tier of plan.tiers) restart(tier, news || seen, now);
+}
+
+/** A step starts soak and timeouts anew; what lies in the future is from before one. */
+function restart(tier: Tier, stepped: boolean, now: number): void {
+  const at = new Date(now).toISOString();
+  if (tier.batchDoneAt !== null && (stepped || timeOf(tier.batchDoneAt) > now)) tier.batchDoneAt = at;
+  for (const node of tier.nodes) {
+    if (node.progressAt === null) continue;
+    if ((stepped && node.state === "sent") || timeOf(node.progressAt) > now) node.progressAt = at;
   }
 }
 

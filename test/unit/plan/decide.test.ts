@@ -459,7 +459,7 @@ describe("a wall clock that steps", () => {
     const world = aMesh(2);
     world.merge({ touch: { 2: all(world) }, rollout: { soak: 60_000 } });
     world.settle();
-    world.step(3_600_000);
+    world.step(3_600_000, false);
     world.work();
     expect(world.states()).toEqual({ "web-01": "applied", "web-02": "pending" });
     expect(world.plan.reason).toMatch(/^listening for web-01/);
@@ -476,7 +476,7 @@ describe("a wall clock that steps", () => {
     world.merge({ touch: { 2: all(world) }, rollout: { batches: ["100%"] } });
     world.work();
     down(world, "web-01");
-    world.step(-3_600_000);
+    world.step(-3_600_000, false);
     world.work();
     world.tick(1_000);
     for (const name of ["web-02", "web-03"]) world.report(name, "applied");

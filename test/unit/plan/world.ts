@@ -44,6 +44,7 @@ export class World {
   readonly plans: Plan[] = [];
   frozen: PlanFacts["frozen"] = null;
   connectedAt: string | null;
+  steppedAt: string | null = null;
   builds = new Map<
     string,
     { state: BuildState; digest: string | null; ms: number | null; error: string | null }
@@ -89,8 +90,8 @@ export class World {
 
   facts(newerPlan: number | null = null): PlanFacts {
     const nodes = new Map([...this.machines].map(([name, { facts }]) => [name, facts]));
-    const { frozen, connectedAt, builds, builderThere } = this;
-    return { nodes, frozen, newerPlan, connectedAt, builds, builderThere };
+    const { frozen, connectedAt, steppedAt, builds, builderThere } = this;
+    return { nodes, frozen, newerPlan, connectedAt, steppedAt, builds, builderThere };
   }
 
   /** A merge whose tiers change these nodes. */
@@ -156,8 +157,10 @@ export class World {
     for (const [name, machine] of this.machines) if (machine.up) this.hear(name);
   }
 
-  step(ms: number): void {
+  /** `told`: the controller noticed, as it does where it ran meanwhile. */
+  step(ms: number, told = true): void {
     this.now += ms;
+    if (told) this.steppedAt = this.iso(this.now);
   }
 
   hear(name: string): void {
