@@ -67,6 +67,11 @@ export interface BrokerOptions {
   name: string;
   signal?: AbortSignal | undefined;
   log?: LinkLog | undefined;
+  /**
+   * Tries to connect come at random times up to so many ms apart (1,500), so that a whole fleet does not come back in one
+   * instant. A controller passes less: its seat is given up when it hears nothing for two seconds.
+   */
+  spread?: number;
   /** Between pings in ms; two unanswered ones mean that the link is down. */
   pingInterval?: number;
 }
@@ -75,8 +80,7 @@ const FIRST_TRY_WITHIN = 5_000;
 /** A direct read of a stream that is not there is never answered. */
 const READ_WITHIN = 1_500;
 const SAY_AGAIN_AFTER = 60_000;
-/** Spread, so that a whole fleet does not come back in one instant. */
-const reconnectDelay = () => 100 + Math.random() * 1_400;
+const SPREAD = 1_500;
 
 /** Text in which `//user:password@` is left out, wherever it occurs. */
 export function withoutCredentials(text: string): string {
@@ -170,7 +174,7 @@ class Link implements Broker {
   async connected(options: { within?: number; signal?: AbortSignal } = {}): Promise<void> {
     if (this.status.connected) return;
     const limits = [this.#ended.signal, options.signal].filter((signal) => signal !== undefined);
-    const timeout = options.within === undefined ? null : AbortSignal.timeout(options.within);
+    const timeout = options.within === undefined ? null : AbortSignal.timeout(Math.ceil(options.within));
     const given = AbortSignal.any(timeout ? [...limits, timeout] : limits);
     await new Promise<void>((resolve, reject) => {
       const off = this.onConnect(() => {
@@ -229,9 +233,14 @@ class Link implements Broker {
           const facts = { broker: this.address, error: this.status.error };
           this.#options.log?.warn(facts, `waiting for the broker ${this.address}`);
         }
-        await delay(reconnectDelay(), undefined, { signal: this.#ended.signal }).catch(() => {});
+        await delay(this.#pause(), undefined, { signal: this.#ended.signal }).catch(() => {});
       }
     }
+  }
+
+  #pause(): number {
+    const spread = this.#options.spread ?? SPREAD;
+    return spread * (0.1 + 0.9 * Math.random());
   }
 
   #connectOptions(target: Target) {
@@ -248,7 +257,7 @@ class Link implements Broker {
       maxPingOut: 2,
       reconnect: true,
       maxReconnectAttempts: -1,
-      reconnectDelayHandler: reconnectDelay,
+      reconnectDelayHandler: () => this.#pause(),
       // A broker that is being set up again may refuse a good credential for a while.
       ignoreAuthErrorAbort: true,
     };

@@ -49,6 +49,8 @@ export interface Consumption {
   stop(): Promise<void>;
 }
 
+/** Two idle heartbeats missed, with room for a late one. */
+const SILENT_AFTER = 2.5 * IDLE_HEARTBEAT;
 const RETRY_WAITS = [50, 100, 250, 500, 1_000];
 
 /**
@@ -73,7 +75,7 @@ export function consumeStream(
       let outcome: Outcome = "again";
       try {
         if (!broker.status.connected) {
-          const left = awaySince + 2 * IDLE_HEARTBEAT - performance.now();
+          const left = awaySince + SILENT_AFTER - performance.now();
           if (left <= 0) return "silent";
           await broker.connected({ within: left, signal: stopping.signal });
         }
@@ -91,12 +93,10 @@ export function consumeStream(
         failures = 0;
       } catch (error) {
         if (stopping.signal.aborted) break;
-        if (broker.status.connected) {
-          // Not there yet, or wiped: it is made again at the next look.
-          if (brokerFailure(error) !== "no-stream") options.onError?.(error);
-          const wait = RETRY_WAITS[Math.min(failures++, RETRY_WAITS.length - 1)]!;
-          await delay(wait, undefined, { signal: stopping.signal }).catch(() => {});
-        }
+        // Not there yet, or wiped: it is made again at the next look.
+        if (broker.status.connected && brokerFailure(error) !== "no-stream") options.onError?.(error);
+        const wait = RETRY_WAITS[Math.min(failures++, RETRY_WAITS.length - 1)]!;
+        await delay(wait, undefined, { signal: stopping.signal }).catch(() => {});
       }
       if (outcome === "taken-over" || outcome === "silent") return outcome;
       if (session && broker.status.connected)
@@ -218,7 +218,7 @@ class Session {
 
   #asking = false;
   async #listen(): Promise<void> {
-    if (this.#asking || performance.now() - this.#heardAt < 2.5 * IDLE_HEARTBEAT) return;
+    if (this.#asking || performance.now() - this.#heardAt < SILENT_AFTER) return;
     this.#asking = true;
     const ask = whileConnected(this.#broker, consumerOf(this.#broker, this.#claim.stream));
     const limit = delay(2 * IDLE_HEARTBEAT, "no answer" as const);

@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 
 async function link(name: string): Promise<Broker> {
-  const one = connectBroker({ url: nats.url, name });
+  const one = connectBroker({ url: nats.url, name, spread: 200 });
   brokers.push(one);
   await one.connected();
   return one;
