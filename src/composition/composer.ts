@@ -35,6 +35,12 @@ interface NodeMemo {
   issues: Issue[];
 }
 
+interface Part {
+  view: NodeView;
+  shape: NodeShape;
+  ports: ReadonlyMap<string, number>;
+}
+
 interface PortMemo {
   from: number;
   to: number;
@@ -124,7 +130,7 @@ export class Composer {
   *composing(view: MeshView, facts: CompositionFacts): Work<Composition> {
     this.#take(view.mesh);
     const issues: Issue[] = [];
-    const parts: Array<{ view: NodeView; shape: NodeShape; ports: ReadonlyMap<string, number> }> = [];
+    const parts: Part[] = [];
     for (const node of sortedNodes(view)) {
       const shape = this.shape(node, view.mixed);
       const { ports, missing } = this.#portsOf(shape, view.mesh.ports, facts.ports.get(node.name));
@@ -139,9 +145,7 @@ export class Composer {
     const nodes = new Map<string, ComposedNode>();
     const ports = new Map<string, ReadonlyMap<string, number>>();
     for (const part of parts) {
-      const own: Issue[] = [];
-      const seats = seatsFor(part, table, facts, own);
-      const memo = this.#node({ ...part, seats, host }, own);
+      const memo = this.#node(part, host, table, facts);
       issues.push(...part.shape.issues, ...memo.issues);
       nodes.set(part.view.name, memo.composed);
       if (part.ports.size > 0) ports.set(part.view.name, part.ports);
@@ -165,11 +169,22 @@ export class Composer {
     return allocation;
   }
 
-  #node(inputs: NodeInputs, issues: Issue[]): NodeMemo {
-    const held = this.#nodes.get(inputs.view);
-    if (held && sameInputs(held.inputs, inputs)) return held;
+  #node(part: Part, host: NodeInputs["host"], table: SeatTable, facts: CompositionFacts): NodeMemo {
+    const held = this.#nodes.get(part.view);
+    const issues: Issue[] = [];
+    if (held && isSame(held.inputs, part, host)) {
+      const seats = held.inputs.seats;
+      const told = (seat: string) => heldSeat(seat, part.view.name, table, facts);
+      // Every seat it uses is held by somebody, and says what it said.
+      if (part.shape.seatsUsed.every((seat) => seats.has(seat) && seats.get(seat) === told(seat)))
+        return held;
+    }
+    const inputs = { ...part, seats: seatsFor(part, table, facts, issues), host };
+    if (held && isSame(held.inputs, part, host) && sameValues(held.inputs.seats, inputs.seats)) {
+      return { ...held, issues };
+    }
     const memo = { inputs, issues, composed: new ComposedNode(inputs, this.#memo) };
-    this.#nodes.set(inputs.view, memo);
+    this.#nodes.set(part.view, memo);
     return memo;
   }
 
@@ -216,7 +231,7 @@ function seatsFor(
   if (part.shape.seatsUsed.length === 0) return NO_SEATS;
   const seats = new Map<string, string>();
   for (const seat of part.shape.seatsUsed) {
-    const held = table.own(seat, part.view.name) ?? table.first.get(seat) ?? contextSeat(seat, facts);
+    const held = heldSeat(seat, part.view.name, table, facts);
     if (held !== undefined) {
       seats.set(seat, held);
       continue;
@@ -234,6 +249,10 @@ function seatsFor(
 }
 
 const NO_SEATS: ReadonlyMap<string, string> = new Map();
+
+function heldSeat(seat: string, node: string, table: SeatTable, facts: CompositionFacts): string | undefined {
+  return table.own(seat, node) ?? table.first.get(seat) ?? contextSeat(seat, facts);
+}
 
 function contextSeat(seat: string, facts: CompositionFacts): string | undefined {
   if (Object.hasOwn(facts.seats, seat)) return facts.seats[seat];
@@ -267,14 +286,13 @@ function noPortLeft(node: string, pair: string, range: MeshFile["ports"]): Issue
   return { file: nodeFile(node), path: [], message };
 }
 
-function sameInputs(a: NodeInputs, b: NodeInputs): boolean {
+function isSame(a: NodeInputs, b: Part, host: NodeInputs["host"]): boolean {
   return (
     a.shape === b.shape &&
     sameValues(a.ports, b.ports) &&
-    sameValues(a.seats, b.seats) &&
-    a.host.check === b.host.check &&
-    a.host.reconcile === b.host.reconcile &&
-    a.host.heartbeat === b.host.heartbeat
+    a.host.check === host.check &&
+    a.host.reconcile === host.reconcile &&
+    a.host.heartbeat === host.heartbeat
   );
 }
 

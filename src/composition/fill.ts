@@ -1,5 +1,5 @@
-import { escapeJson, type Filling, fillChunks, type StoredObject, sha256 } from "./chunks.ts";
-import type { CompiledModule, CompiledResource } from "./module.ts";
+import { escapeJson, type Filling, fillChunks, type StoredObject } from "./chunks.ts";
+import { type CompiledModule, digestOf } from "./module.ts";
 
 /** One module filled for one node (or for many with the same values): the canonical JSON of its resources, and its bodies in the store. */
 export interface FilledModule {
@@ -32,7 +32,7 @@ class Digests {
   }
 
   of(id: string): string {
-    const known = this.#known.get(id);
+    const known = this.#compiled.fixed.get(id)?.digest ?? this.#known.get(id);
     if (known !== undefined) return known;
     const resource = this.#compiled.byId.get(id);
     if (!resource) return this.#foreign(id);
@@ -42,12 +42,6 @@ class Digests {
     this.#known.set(id, digest);
     return digest;
   }
-}
-
-function digestOf(resource: CompiledResource, filling: Filling): string {
-  let text = fillChunks(resource.identity, filling);
-  for (const target of resource.restartOn) text += `\n${filling.digestOf(target)}`;
-  return sha256(text);
 }
 
 /** @param foreign the digest of another module's resource on the same node, by full id */
@@ -64,7 +58,7 @@ export function fillModule(
   let text = "";
   for (const resource of compiled.resources) {
     if (text !== "") text += ",";
-    text += fillChunks(resource.chunks, digests.filling);
+    text += compiled.fixed.get(resource.id)?.text ?? fillChunks(resource.chunks, digests.filling);
   }
   return { text, objects: stored ?? compiled.objects };
 }

@@ -11,7 +11,15 @@ import {
   RANK,
 } from "../resources/kind.ts";
 import { KINDS } from "../resources/kinds.ts";
-import { type Chunk, joinMembers, type StoredObject, toChunks } from "./chunks.ts";
+import {
+  type Chunk,
+  type Filling,
+  fillChunks,
+  joinMembers,
+  type StoredObject,
+  sha256,
+  toChunks,
+} from "./chunks.ts";
 import { compareText, type Issue, moduleFile } from "./issues.ts";
 import { knownNames } from "./nearest.ts";
 import { orderBy } from "./order.ts";
@@ -29,6 +37,17 @@ export interface CompiledResource {
   claims: readonly Claim[];
   ports: readonly string[];
   service: boolean;
+  /** Name of its module. */
+  module: string;
+  /** Its claims as keys, and for each claimed path the keys of the folders above it. */
+  keys: readonly string[];
+  above: readonly string[];
+}
+
+/** What a resource is on every node alike: no value of a node, a setting or another module is in it. */
+export interface FixedResource {
+  text: string;
+  digest: string;
 }
 
 /** One version of a module with its placeholders cut out: what is the same on every node. Resources are in order of applying. */
@@ -48,6 +67,8 @@ export interface CompiledModule {
   seatUses: ReadonlyArray<{ seat: string; path: Field; label: string }>;
   resources: readonly CompiledResource[];
   byId: ReadonlyMap<string, CompiledResource>;
+  /** By full id. */
+  fixed: ReadonlyMap<string, FixedResource>;
   paths: ReadonlyMap<string, string>;
   /** Full ids of other modules' resources whose digests are part of this module's, with where they are named. */
   foreign: ReadonlyArray<{ id: string; path: Field }>;
@@ -113,6 +134,7 @@ export function compileModule(version: ModuleVersion, policies: Policies): Compi
     seatUses: gathering.seatUses,
     resources,
     byId: new Map(resources.map((resource) => [resource.id, resource])),
+    fixed: fixedOf(resources),
     paths: ids.paths,
     foreign: gathering.foreign,
     objects: gathering.objects,
@@ -369,7 +391,48 @@ function compiled(draft: Drafted, module: string, gathering: Gathering): Compile
     claims: draft.claims,
     ports: draft.ports,
     service: draft.rank === RANK.service,
+    module,
+    keys: draft.claims.map(({ space, name }) => `${space}:${name}`),
+    above: draft.claims.flatMap(({ space, name }) => (space === "path" ? foldersAbove(name) : [])),
   };
+}
+
+function foldersAbove(path: string): string[] {
+  const above: string[] = [];
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+    above.push(`path:${path.slice(0, end)}`);
+  }
+  return above;
+}
+
+/** Fills once what needs no value. A resource that depends on a later one in the order is left to be filled each time. */
+function fixedOf(resources: readonly CompiledResource[]): Map<string, FixedResource> {
+  const fixed = new Map<string, FixedResource>();
+  for (const resource of resources) {
+    const needs = (chunk: Chunk) =>
+      typeof chunk === "number" ||
+      (typeof chunk === "object" &&
+        !("digestOf" in chunk && (chunk.digestOf === resource.id || fixed.has(chunk.digestOf))));
+    if (resource.chunks.some(needs) || resource.identity.some(needs)) continue;
+    if (!resource.restartOn.every((id) => fixed.has(id))) continue;
+    const known = (id: string) => fixed.get(id)?.digest ?? "";
+    const digest = digestOf(resource, { ...NO_VALUES, digestOf: known });
+    const text = fillChunks(resource.chunks, {
+      ...NO_VALUES,
+      digestOf: (id) => (id === resource.id ? digest : known(id)),
+    });
+    fixed.set(resource.id, { text, digest });
+  }
+  return fixed;
+}
+
+const NO_VALUES = { values: [], escaped: [], store: () => undefined };
+
+/** The digest of a resource: its own fields, and the digests of what it restarts on. */
+export function digestOf(resource: CompiledResource, filling: Filling): string {
+  let text = fillChunks(resource.identity, filling);
+  for (const target of resource.restartOn) text += `\n${filling.digestOf(target)}`;
+  return sha256(text);
 }
 
 type LooseKind = Kind<string, { type: string }>;

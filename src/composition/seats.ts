@@ -51,7 +51,7 @@ export function portOf(item: Placed, port: string, ports: ReadonlyMap<string, nu
 
 function settle(holders: ReadonlyMap<string, Holder[]>, mixed: boolean): SeatTable {
   const first = new Map<string, string>();
-  const own = new Map<string, string>();
+  const own = new Map<string, Map<string, string>>();
   const issues: Issue[] = [];
   for (const [seat, all] of [...holders].sort((a, b) => compareText(a[0], b[0]))) {
     const least = Math.min(...all.map((holder) => holder.yields));
@@ -66,7 +66,7 @@ function settle(holders: ReadonlyMap<string, Holder[]>, mixed: boolean): SeatTab
       });
     }
     first.set(seat, (holding[0] as Holder).value);
-    for (const holder of holding) own.set(`${seat}\n${holder.node}`, holder.value);
+    own.set(seat, new Map(holding.map((holder) => [holder.node, holder.value])));
   }
-  return { first, own: (seat, node) => own.get(`${seat}\n${node}`), issues };
+  return { first, own: (seat, node) => own.get(seat)?.get(node), issues };
 }

@@ -32,12 +32,14 @@ export function shapeOf(
   for (const placed of view.modules.values()) all.push({ placed, compiled: compile(placed) });
   all.sort((a, b) => a.compiled.tier - b.compiled.tier || compareText(a.compiled.name, b.compiled.name));
   const issues: Issue[] = [];
-  const { order, cycle } = orderBy(
-    all,
-    (item) => item.compiled.name,
-    (item) => item.compiled.requires,
-  );
-  const byName = new Map(order.map((item) => [item.compiled.name, item]));
+  const byName = new Map(all.map((item) => [item.compiled.name, item]));
+  const { order, cycle } = isOrdered(all, byName)
+    ? { order: all, cycle: null }
+    : orderBy(
+        all,
+        (item) => item.compiled.name,
+        (item) => item.compiled.requires,
+      );
   if (cycle && !mixed) issues.push(cycleIssue(view, cycle));
   if (!mixed) requireIssues(view, order, byName, issues);
   foreignIssues(view, order, byName, mixed, issues);
@@ -60,6 +62,16 @@ export function shapeOf(
     seatsUsed: [...seats].sort(compareText),
     issues,
   };
+}
+
+/** Most nodes are: what a module requires has a lower tier or an earlier name, or is not there. */
+function isOrdered(all: readonly Placed[], byName: ReadonlyMap<string, Placed>): boolean {
+  const seen = new Set<string>();
+  for (const { compiled } of all) {
+    for (const name of compiled.requires) if (!seen.has(name) && byName.has(name)) return false;
+    seen.add(compiled.name);
+  }
+  return true;
 }
 
 function cycleIssue(view: NodeView, cycle: string[]): Issue {
@@ -130,70 +142,67 @@ function foreignIssues(
   issues.push({ file: moduleFile((cycle[0] as string).split(".")[0] as string), path: [], message });
 }
 
-interface Owner {
-  resource: CompiledResource;
-  module: CompiledModule;
-}
-
 /** Two owners of one path, account or process name; a path below a file; one port of two modules. */
 function claimIssues(view: NodeView, order: readonly Placed[], mixed: boolean, issues: Issue[]): void {
-  const owners = new Map<string, Owner>();
-  const files: Array<[path: string, owner: Owner]> = [];
-  const ports = new Map<number, string>();
+  const owners = new Map<string, CompiledResource>();
+  const below: CompiledResource[] = [];
+  const report = (what: string, one: CompiledResource, other: CompiledResource) =>
+    issues.push(clash(view, order, what, one, other));
   for (const { placed, compiled } of order) {
     for (const resource of compiled.resources) {
       if (placed.without?.has(resource.id)) continue;
-      for (const claim of resource.claims) {
-        const key = `${claim.space}:${claim.name}`;
+      for (const key of resource.keys) {
         const other = owners.get(key);
-        if (other)
-          issues.push(clash(view, `${claim.space} ${claim.name}`, other, { resource, module: compiled }));
-        else owners.set(key, { resource, module: compiled });
-        if (claim.space === "path") files.push([claim.name, { resource, module: compiled }]);
+        if (other) report(`${key.replace(":", " ")} has two owners:`, other, resource);
+        else owners.set(key, resource);
       }
+      if (resource.above.length > 0) below.push(resource);
     }
-    // In a mixed catalogue the old owner of a port has been taken out already, by its process.
-    for (const [name, port] of mixed ? [] : compiled.fixedPorts) {
+  }
+  for (const resource of below) {
+    for (const key of resource.above) {
+      const above = owners.get(key);
+      if (above && above.type !== "directory")
+        report(`a path lies below the file ${key.slice(5)}:`, above, resource);
+    }
+  }
+  // In a mixed catalogue the old owner of a port has been taken out already, by its process.
+  if (!mixed) portIssues(view, order, issues);
+}
+
+function portIssues(view: NodeView, order: readonly Placed[], issues: Issue[]): void {
+  const ports = new Map<number, string>();
+  for (const { compiled } of order) {
+    for (const [name, port] of compiled.fixedPorts) {
+      const own = `module ${compiled.name} (port ${name})`;
       const other = ports.get(port);
-      if (other !== undefined) {
-        const message = `node ${view.name}: port ${port} has two owners: ${other} and module ${compiled.name} (port ${name}); make one of them "auto" or another number`;
-        issues.push({ file: moduleFile(compiled.name), path: ["ports", name], message });
-      }
-      ports.set(port, `module ${compiled.name} (port ${name})`);
+      ports.set(port, own);
+      if (other === undefined) continue;
+      const message = `node ${view.name}: port ${port} has two owners: ${other} and ${own}; make one of them "auto" or another number`;
+      issues.push({ file: moduleFile(compiled.name), path: ["ports", name], message });
     }
   }
-  for (const [path, owner] of files) belowFile(view, path, owner, owners, issues);
 }
 
-function belowFile(
+function clash(
   view: NodeView,
-  path: string,
-  owner: Owner,
-  owners: ReadonlyMap<string, Owner>,
-  issues: Issue[],
-): void {
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
-    const above = owners.get(`path:${path.slice(0, end)}`);
-    if (!above || above.resource.type === "directory") continue;
-    issues.push(clash(view, `path ${path} lies below the file ${path.slice(0, end)}, which`, above, owner));
-  }
-}
-
-function clash(view: NodeView, what: string, one: Owner, other: Owner): Issue {
-  const name = (owner: Owner) => `module ${owner.module.name} (${owner.resource.id})`;
-  const owned = what.endsWith("which")
-    ? `${what} is of ${name(one)}; it is of`
-    : `${what} has two owners: ${name(one)} and`;
+  order: readonly Placed[],
+  what: string,
+  one: CompiledResource,
+  other: CompiledResource,
+): Issue {
+  const name = (resource: CompiledResource) => `module ${resource.module} (${resource.id})`;
   return {
-    file: moduleFile(other.module.name),
-    path: resourcePath(other),
-    message: `node ${view.name}: ${owned} ${name(other)}; only one may have it`,
+    file: moduleFile(other.module),
+    path: resourcePath(order, other),
+    message: `node ${view.name}: ${what} ${name(one)} and ${name(other)}; only one may be there`,
   };
 }
 
-function resourcePath({ resource, module }: Owner): Array<string | number> {
-  const own = resource.id.slice(module.name.length + 1);
-  const index = module.version.manifest.resources.findIndex((r) => {
+function resourcePath(order: readonly Placed[], resource: CompiledResource): Array<string | number> {
+  const own = resource.id.slice(resource.module.length + 1);
+  const module = order.find(({ compiled }) => compiled.name === resource.module) as Placed;
+  const index = module.placed.version.manifest.resources.findIndex((r) => {
     const id = r.id ?? ("name" in r ? r.name : "");
     return id === own || `${id}-prepare` === own;
   });
