@@ -29,7 +29,15 @@ export interface Files {
 /** One name per target, so that the next write of the same path, or a clean, finds what a killed one left. */
 const tempOf = (name: string) => `.mesh-${createHash("sha256").update(name).digest("hex").slice(0, 16)}.tmp`;
 
-const lstat = (path: string) => lstatSync(path, { throwIfNoEntry: false });
+/** Below a file there is nothing: that is absent too, and writing there says why it cannot be. */
+function lstat(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return undefined;
+    throw error;
+  }
+}
 
 async function hashHandle(handle: FileHandle): Promise<string> {
   const hash = createHash("sha256");
