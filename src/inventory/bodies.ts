@@ -1,5 +1,6 @@
 import type { DeclarationBody } from "../declaration/schema.ts";
 import type { Db, Tx } from "../io/postgres.ts";
+import { joined } from "./text.ts";
 
 /** A declaration's body as text (the canonical JSON whose sha256 is `revision`). */
 export interface KeptBody {
@@ -17,9 +18,9 @@ export async function keepBodies(db: Db, bodies: readonly KeptBody[]): Promise<v
   const unique = [...new Map(bodies.map((body) => [body.revision, body])).values()];
   unique.sort((a, b) => (a.revision < b.revision ? -1 : 1));
   await db.query(
-    `INSERT INTO mesh.bodies (revision, node, body) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+    `INSERT INTO mesh.bodies (revision, node, body) SELECT * FROM unnest($1::text[], $2::text[], string_to_array($3, chr(1)))
      ON CONFLICT (revision) DO UPDATE SET kept_at = now()`,
-    [unique.map((b) => b.revision), unique.map((b) => b.node), unique.map((b) => b.body)],
+    [unique.map((b) => b.revision), unique.map((b) => b.node), joined(unique.map((b) => b.body))],
   );
 }
 

@@ -1,6 +1,6 @@
 import type { ModuleVersion, SourceFile } from "../catalogue/catalogue.ts";
 import type { Db, Tx } from "../io/postgres.ts";
-import { storable } from "./text.ts";
+import { joined } from "./text.ts";
 
 /** Keeps versions by tree id, since Git may lose them. One statement; those kept already are only marked as in use. */
 export async function keepModuleVersions(db: Db, versions: Iterable<ModuleVersion>): Promise<void> {
@@ -9,13 +9,13 @@ export async function keepModuleVersions(db: Db, versions: Iterable<ModuleVersio
   list.sort((a, b) => (a.tree < b.tree ? -1 : 1));
   await db.query(
     `INSERT INTO mesh.module_versions (tree, name, manifest, sources)
-     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+     SELECT * FROM unnest($1::text[], $2::text[], string_to_array($3, chr(1)), string_to_array($4, chr(1)))
      ON CONFLICT (tree) DO UPDATE SET kept_at = now()`,
     [
       list.map(({ tree }) => tree),
       list.map(({ name }) => name),
-      list.map(({ manifest }) => storable(JSON.stringify(manifest))),
-      list.map(({ sources }) => storable(sourcesText(sources))),
+      joined(list.map(({ manifest }) => JSON.stringify(manifest))),
+      joined(list.map(({ sources }) => sourcesText(sources))),
     ],
   );
 }

@@ -3,7 +3,7 @@ import { type Db, StoreFailed, type Tx } from "../io/postgres.ts";
 import { type Fold, type FoldedEvent, fold, progressDigest } from "../report/fold.ts";
 import { Report } from "../report/schema.ts";
 import { type Position, savePosition } from "./positions.ts";
-import { storable, storableJson } from "./text.ts";
+import { joined, storable, storableJson } from "./text.ts";
 
 /** One message of a stream, parsed as JSON if it was any, else its text. `at`: when the broker took it (ms since 1970). */
 export interface ReportMessage {
@@ -122,7 +122,7 @@ async function storeNewest(tx: Tx, { newest }: Fold): Promise<FoldedNode[]> {
   return tx.query<FoldedNode & Record<string, unknown>>(
     `WITH incoming AS (
        SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-                            $8::text[], $9::text[], $10::text[], $11::text[])
+                            $8::text[], $9::text[], string_to_array($10, chr(1)), string_to_array($11, chr(1)))
          AS i(node, host_start, number, sequence, revision, commit, outcome, error, digest, handovers, body)
      ), before AS (
        SELECT r.node, r.outcome, r.digest FROM mesh.reports r JOIN incoming USING (node)
@@ -152,8 +152,8 @@ async function storeNewest(tx: Tx, { newest }: Fold): Promise<FoldedNode[]> {
       column((r) => r.outcome),
       column((r) => text(r.error)),
       column((r) => progressDigest(r)),
-      column((r) => storableJson(r.handovers)),
-      column((r) => storableJson({ ...r, events: [] })),
+      joined(column((r) => storableJson(r.handovers))),
+      joined(column((r) => storableJson({ ...r, events: [] }))),
     ],
   );
 }

@@ -1,5 +1,5 @@
 import type { SentView } from "../composition/view.ts";
-import { storable, storableJson } from "../inventory/text.ts";
+import { joined, storable, storableJson } from "../inventory/text.ts";
 import type { Db, Tx } from "../io/postgres.ts";
 import type { Plan, PlanState, TierNumber } from "./model.ts";
 
@@ -36,13 +36,19 @@ export async function readPlan(db: Db, id: number | "latest"): Promise<Plan | nu
   return rows[0] ? (JSON.parse(rows[0].body) as Plan) : null;
 }
 
+/** The newest plan, and the text it is saved as. */
+export async function readNewestPlan(db: Db): Promise<{ plan: Plan; text: string } | null> {
+  const rows = await db.query<{ body: string }>("SELECT body FROM mesh.plans ORDER BY id DESC LIMIT 1");
+  return rows[0] ? { plan: JSON.parse(rows[0].body) as Plan, text: rows[0].body } : null;
+}
+
 /** Under the plan's lock: ids rise by one. */
 export async function nextPlanId(tx: Tx): Promise<number> {
   return (await tx.query<{ id: number }>("SELECT coalesce(max(id), 0) + 1 AS id FROM mesh.plans"))[0]!.id;
 }
 
-/** Inserts or replaces the plan, whole. */
-export async function savePlan(tx: Tx, plan: Plan): Promise<void> {
+/** Inserts or replaces the plan, whole. `text`: the plan as `storableJson`, where that is at hand. */
+export async function savePlan(tx: Tx, plan: Plan, text = storableJson(plan)): Promise<void> {
   await tx.query(
     `INSERT INTO mesh.plans (id, commit, subject, base, state, tier, reason, created_at, finished_at, body)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -58,7 +64,7 @@ export async function savePlan(tx: Tx, plan: Plan): Promise<void> {
       plan.reason === null ? null : storable(plan.reason),
       plan.createdAt,
       plan.finishedAt,
-      storableJson(plan),
+      text,
     ],
   );
 }
@@ -130,20 +136,25 @@ export interface Target {
   sent: SentView;
 }
 
+export type TargetColumns = readonly [number[], string[], string[], string];
+
+/** Outside the transaction: ten thousand views take a while to write as text. */
+export function targetColumns(targets: readonly Target[]): TargetColumns {
+  return [
+    targets.map((t) => t.tier),
+    targets.map((t) => t.node),
+    targets.map((t) => t.revision),
+    joined(targets.map((t) => storableJson(t.sent))),
+  ];
+}
+
 /** Replaces the targets of all plans before: only the newest is worked. */
-export async function saveTargets(tx: Tx, plan: number, targets: readonly Target[]): Promise<void> {
+export async function saveTargets(tx: Tx, plan: number, columns: TargetColumns): Promise<void> {
   await tx.query("DELETE FROM mesh.targets");
-  if (targets.length === 0) return;
   await tx.query(
     `INSERT INTO mesh.targets (plan, tier, node, revision, sent)
-     SELECT $1, * FROM unnest($2::smallint[], $3::text[], $4::text[], $5::jsonb[])`,
-    [
-      plan,
-      targets.map((t) => t.tier),
-      targets.map((t) => t.node),
-      targets.map((t) => t.revision),
-      targets.map((t) => storableJson(t.sent)),
-    ],
+     SELECT $1, * FROM unnest($2::smallint[], $3::text[], $4::text[], string_to_array($5, chr(1))::jsonb[])`,
+    [plan, ...columns],
   );
 }
 

@@ -14,7 +14,7 @@ import {
   markWorked,
   type PlanCommand,
   readCommands,
-  readPlan,
+  readNewestPlan,
   savePlan,
   type Target,
 } from "./store.ts";
@@ -78,16 +78,18 @@ export async function workPlan(deps: WorkDeps, trigger: Trigger): Promise<WorkRe
 class SequenceMoved extends Error {}
 
 async function workIn(tx: Tx, deps: WorkDeps): Promise<WorkResult> {
-  const before = await readPlan(tx, "latest");
-  if (!before) return { worked: false, why: "no-plan" };
+  const newest = await readNewestPlan(tx);
+  if (!newest) return { worked: false, why: "no-plan" };
+  const before = newest.plan;
   const retired = await markRetired(tx);
   const now = deps.clock.now();
   const commanded = applyCommands(before, await readCommands(tx, before.id), deps.applyCommand, now);
   await markWorked(tx, commanded.worked);
   const facts = await readFacts(tx, commanded.plan, deps.facts());
   const { plan, release, asks } = deps.decide(commanded.plan, facts, now);
-  const changed = storableJson(plan) !== storableJson(before);
-  if (changed) await savePlan(tx, plan);
+  const text = storableJson(plan);
+  const changed = text !== newest.text;
+  if (changed) await savePlan(tx, plan, text);
   const held = newlyHeld(before, plan, release);
   if (release.length + held.length > 0) {
     const generation = await bumpGeneration(tx);

@@ -115,7 +115,7 @@ export function aPlan(id: number, commit: string, nodes: readonly string[]): Pla
     guard: { hits: [], confirmed: null },
     stopped: null,
     supersededBy: null,
-    clock: { workedAt: "2026-01-01T00:00:00.000Z", steppedAt: null },
+    clock: { workedAt: "2026-01-01T00:00:00.000Z", steppedAt: null, told: null },
   };
 }
 
