@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { MeshError, messageOf, type Next } from "../errors.ts";
+import { withoutCredentials } from "../io/nats.ts";
+
+/** Headers of a call and of its answer. The service-error ones are those of NATS micro services, which stock tools show. */
+export const CALL_HEADER = "Mesh-Call";
+export const ERROR_HEADER = "Nats-Service-Error";
+export const ERROR_CODE_HEADER = "Nats-Service-Error-Code";
+/** The sha256 of an answer that is too large for a message: it is read from the object store. */
+export const OBJECT_HEADER = "Mesh-Object";
+
+/** An error as it travels, in the answer's body. */
+const WireError = z.object({
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    next: z.enum(["retry", "wait", "stalled"]).catch("stalled"),
+    facts: z.record(z.string(), z.unknown()).catch({}),
+  }),
+});
+
+/** What the other side threw, with its code, facts and sentence. */
+export class RemoteError extends MeshError {}
+
+/** The number that service-error headers carry, beside the code in words: like HTTP's. */
+export function numberOf(next: Next | null): number {
+  if (next === null) return 500;
+  return { stalled: 400, wait: 409, retry: 503 }[next];
+}
+
+export function encodeError(error: unknown): { number: number; message: string; body: Uint8Array } {
+  const mesh = error instanceof MeshError ? error : null;
+  const message = withoutCredentials(messageOf(error));
+  const wire = {
+    code: mesh?.code ?? "internal",
+    message,
+    next: mesh?.next ?? "stalled",
+    facts: mesh?.facts ?? {},
+  };
+  const body = Buffer.from(
+    JSON.stringify({ error: wire }, (_, value) => (typeof value === "bigint" ? String(value) : value)),
+  );
+  return { number: numberOf(mesh?.next ?? null), message, body };
+}
+
+/** The typed error of an error answer; `told` is what its headers say, where the body does not. */
+export function decodeError(body: Uint8Array, told: { code: string; message: string }): RemoteError {
+  try {
+    const { error } = WireError.parse(JSON.parse(Buffer.from(body).toString("utf8")));
+    return new RemoteError(error.code, error.next, error.message, error.facts);
+  } catch {
+    return new RemoteError("internal", "stalled", told.message || `error ${told.code}`, {});
+  }
+}
