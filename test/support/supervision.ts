@@ -102,14 +102,15 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * A host's supervision over `dir` as a program of its own; resolves when it is up, or when it died at `fault`.
+ * A host's supervision over `dir` as a program of its own; resolves when it is up, or when it died at `fault`
+ * (at once where not to wait).
  * `leak`: a descriptor that it gets as its 40th, without close-on-exec.
  */
 export async function killableHost(
   dir: string,
   fault: string,
   spec: ProcessSpec | null,
-  given: { env?: Record<string, string>; leak?: number } = {},
+  given: { env?: Record<string, string>; leak?: number; wait?: boolean } = {},
 ): Promise<ChildProcess> {
   const outfile = `${dir}.host.mjs`;
   const entry = fileURLToPath(new URL("./supervise-until-killed.ts", import.meta.url));
@@ -126,6 +127,7 @@ export async function killableHost(
     stdio: ["ignore", "pipe", "inherit", ...more],
     env: { ...process.env, ...given.env },
   });
+  if (given.wait === false) return child;
   await new Promise<void>((done) => {
     child.stdout?.once("data", () => done());
     child.once("exit", () => done());

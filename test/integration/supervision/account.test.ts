@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, openSync, writeFileSync } from "node:fs";
-import { homedir, userInfo } from "node:os";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
@@ -47,7 +47,7 @@ describe("what a process is given", () => {
     expect(given.env).toEqual({
       ...declared,
       FROM_FILE: "a b",
-      HOME: homedir(),
+      HOME: userInfo().homedir,
       LANG: "C.UTF-8",
       LOGNAME: userInfo().username,
       PATH: process.env.PATH,

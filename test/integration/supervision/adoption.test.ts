@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemProc } from "../../../src/host/supervision/proc.ts";
 import type { ProcessRecord } from "../../../src/host/supervision/record.ts";
@@ -32,8 +33,8 @@ const file = (name: string) => join(host.dir, name);
 const recordFile = (spec: ProcessSpec) => join(host.dir, "state/processes", spec.id, "record.json");
 const service = () => aProcess({ command: [program("appends.sh"), file("starts")] });
 
-async function hostProgram(fault: string, spec: ProcessSpec | null): Promise<ChildProcess> {
-  const child = await killableHost(file("state"), fault, spec);
+async function hostProgram(fault: string, spec: ProcessSpec | null, wait = true): Promise<ChildProcess> {
+  const child = await killableHost(file("state"), fault, spec, { wait });
   others.push(child);
   return child;
 }
@@ -112,6 +113,34 @@ describe("a host that was killed", () => {
     await next.remove(spec.id);
     expect(copies()).toEqual([]);
   });
+});
+
+describe("hosts that are killed at any moment", () => {
+  it("never leave two copies, and the last one runs exactly the version it wants", async () => {
+    const seed = Number(process.env.MESH_TEST_SEED ?? Date.now() % 100_000);
+    console.log(`seed ${seed} (MESH_TEST_SEED)`);
+    let random = seed;
+    const next = (below: number) => {
+      random = (random * 1_103_515_245 + 12_345) % 2_147_483_648;
+      return random % below;
+    };
+    const spec = service();
+    for (let round = 0; round < 6; round++) {
+      const wanted = { ...spec, digest: `${next(2)}` };
+      const dying = await hostProgram("", wanted, false);
+      await delay(200 + next(400));
+      await kill(dying);
+      expect(copies().length).toBeLessThanOrEqual(1);
+      const [pid] = copies();
+      if (pid && next(3) === 0) process.kill(pid, "SIGKILL");
+    }
+    const supervisor = await host.start();
+    const last = { ...spec, digest: "last" };
+    await supervisor.ensure(last);
+    await eventually(() => supervisor.status(spec.id)?.proof === "proven");
+    expect(copies()).toEqual([supervisor.status(spec.id)?.pid]);
+    expect(supervisor.status(spec.id)?.runningDigest).toBe("last");
+  }, 60_000);
 });
 
 describe("PRC-1: a record that no longer fits", () => {
