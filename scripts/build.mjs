@@ -6,6 +6,20 @@ import { build } from "esbuild";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const outdir = process.env.MESH_DIST ?? `${root}/dist`;
 
+/** zod brings its messages in fifty languages; ours are English, and every program reads them at each start. */
+const englishOnly = {
+  name: "english-only",
+  setup(build) {
+    build.onResolve({ filter: /\/locales\/index\.js$/ }, ({ importer }) =>
+      importer.includes("/zod/") ? { path: "locales", namespace: "english-only" } : null,
+    );
+    build.onLoad({ filter: /.*/, namespace: "english-only" }, () => ({
+      contents: 'export { default as en } from "zod/v4/locales/en.js";',
+      resolveDir: root,
+    }));
+  },
+};
+
 await rm(outdir, { recursive: true, force: true });
 await build({
   absWorkingDir: root,
@@ -33,5 +47,6 @@ await build({
       "const require = __createRequire(import.meta.url);",
     ].join("\n"),
   },
+  plugins: [englishOnly],
   logLevel: "warning",
 });

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const top = fileURLToPath(new URL("..", import.meta.url));
 const dir = resolve(process.argv[2] ?? join(top, ".mesh"));
-const program = join(top, "dist", "mesh.js");
+const program = join(process.env.MESH_DIST ?? join(top, "dist"), "mesh.js");
 const catalogue = join(dir, "catalogue.git");
 const pages = ["http://127.0.0.11:18080/", "http://127.0.0.12:18080/"];
 

@@ -1,16 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { App } from "./app.ts";
-import type { EXIT } from "./exit.ts";
 
 /**
- * Asks again and again and shows what came: in place on a terminal, one document a line with `json`, else a new text at
- * each change. Ends with the code that `done` gives, or never.
+ * Asks again and again and shows what came: in place on a terminal, one document a line with `json`, elsewhere a new text
+ * (`brief`, where that is given) at each change that is not only the passing of time. Ends with the code that `done` gives,
+ * or never.
  */
 export async function watch<T>(
   app: App,
   options: {
     read: () => Promise<T>;
-    show: (document: T) => string;
+    show: (document: T, now: number) => string;
+    brief?: (document: T) => string;
     json?: boolean | undefined;
     done?: (document: T) => number | null;
     every?: number;
@@ -20,12 +21,15 @@ export async function watch<T>(
   let before = "";
   for (;;) {
     const document = await options.read();
-    const text = options.json ? JSON.stringify(document) : options.show(document);
-    if (options.json && text !== before) app.out.json(document, true);
-    else if (!options.json && (app.out.tty || text !== before)) app.out.redraw(text);
-    before = text;
     const code = options.done?.(document) ?? null;
-    if (code !== null) return code as (typeof EXIT)[keyof typeof EXIT];
+    const key = options.json ? JSON.stringify(document) : options.show(document, 0);
+    if (options.json && key !== before) app.out.json(document, true);
+    else if (!options.json && (app.out.tty || key !== before)) {
+      const brief = !app.out.tty && code === null ? options.brief : undefined;
+      app.out.redraw(brief ? brief(document) : options.show(document, Date.now()));
+    }
+    before = key;
+    if (code !== null) return code;
     await delay(options.every ?? 500);
   }
 }

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { MeshError, messageOf, type Next } from "../errors.ts";
 import { withoutCredentials } from "../io/nats.ts";
 
@@ -8,16 +7,6 @@ export const ERROR_HEADER = "Nats-Service-Error";
 export const ERROR_CODE_HEADER = "Nats-Service-Error-Code";
 /** The sha256 of an answer that is too large for a message: it is read from the object store. */
 export const OBJECT_HEADER = "Mesh-Object";
-
-/** An error as it travels, in the answer's body. */
-const WireError = z.object({
-  error: z.object({
-    code: z.string(),
-    message: z.string(),
-    next: z.enum(["retry", "wait", "stalled"]).catch("stalled"),
-    facts: z.record(z.string(), z.unknown()).catch({}),
-  }),
-});
 
 /** What the other side threw, with its code, facts and sentence. */
 export class RemoteError extends MeshError {}
@@ -46,9 +35,23 @@ export function encodeError(error: unknown): { number: number; message: string; 
 /** The typed error of an error answer; `told` is what its headers say, where the body does not. */
 export function decodeError(body: Uint8Array, told: { code: string; message: string }): RemoteError {
   try {
-    const { error } = WireError.parse(JSON.parse(Buffer.from(body).toString("utf8")));
-    return new RemoteError(error.code, error.next, error.message, error.facts);
+    return parseError(JSON.parse(Buffer.from(body).toString("utf8")));
   } catch {
     return new RemoteError("internal", "stalled", told.message || `error ${told.code}`, {});
   }
+}
+
+/** Checked by hand: `mesh` reads this on every call, and a schema library would double its start-up time. */
+function parseError(body: {
+  error?: { code?: unknown; message?: unknown; next?: unknown; facts?: unknown };
+}): RemoteError {
+  const { code, message, next, facts } = body.error ?? {};
+  if (typeof code !== "string" || typeof message !== "string") throw new TypeError("not an error of ours");
+  const known: Next = next === "retry" || next === "wait" ? next : "stalled";
+  return new RemoteError(
+    code,
+    known,
+    message,
+    typeof facts === "object" && facts !== null ? { ...facts } : {},
+  );
 }

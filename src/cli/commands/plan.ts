@@ -30,9 +30,16 @@ export function define(command: Command, app: App, run: Run): void {
 async function show(app: App, link: Link, text: string, options: Options): Promise<number> {
   if (text === "latest" && (await tipRefused(app, link))) return EXIT.failed;
   const read = follow(link, idOf(text));
-  const draw = (doc: PlanDoc) => planText(doc, app.paint, Date.now());
+  const draw = (doc: PlanDoc, now: number) => planText(doc, app.paint, now);
   if (options.watch) {
-    return watch(app, { read, show: draw, json: options.json, done: endOf, every: 250 });
+    return watch(app, {
+      read,
+      show: draw,
+      brief: (doc) => planLine(doc, app.paint),
+      json: options.json,
+      done: endOf,
+      every: 250,
+    });
   }
   let doc = await read();
   if (!options.wait) {
@@ -89,6 +96,16 @@ export function endOf(doc: PlanDoc): number | null {
   if (doc.state === "done") return EXIT.done;
   if (doc.state === "running" || doc.state === "superseded") return null;
   return EXIT.notConverged;
+}
+
+/** A plan on one line, for a watch that is no terminal. */
+export function planLine(doc: PlanDoc, paint: Paint): string {
+  const tiers = doc.tiers.map((tier) => {
+    const applied = tier.nodes.filter((node) => node.state === "applied").length;
+    const progress = tier.nodes.length > 0 ? ` ${applied}/${tier.nodes.length}` : "";
+    return `tier ${tier.tier} ${state(paint, tier.state)}${progress}`;
+  });
+  return `plan ${doc.id} ${state(paint, doc.state)}: ${tiers.join(", ")}${doc.reason ? `; ${doc.reason}` : ""}`;
 }
 
 const BAR = 20;

@@ -19,7 +19,7 @@ export function define(command: Command, app: App, run: Run): void {
             return watch(app, {
               read,
               json: options.json,
-              show: (doc) => statusText(doc, app.paint, Date.now()),
+              show: (doc, now) => statusText(doc, app.paint, now),
             });
           }
           const doc = await read();
