@@ -1,16 +1,11 @@
 import type { PortTable, SentView } from "../composition/view.ts";
 import type { Db, Tx } from "../io/postgres.ts";
 import { readPorts } from "./ports.ts";
+import { readViews } from "./views.ts";
 
-/**
- * Rises with each change of what nodes were sent: a plan composed against an older one is composed again. Under the plan's
- * lock; rows whose `sent` changes in the same transaction take the value as their `sent_gen`.
- */
-export async function bumpGeneration(tx: Tx): Promise<number> {
-  const rows = await tx.query<{ value: number }>(
-    "UPDATE mesh.counters SET value = value + 1 WHERE name = 'generation' RETURNING value",
-  );
-  return rows[0]!.value;
+/** Rises with each change of what nodes were sent: a plan composed against an older one is composed again. */
+export async function bumpGeneration(tx: Tx): Promise<void> {
+  await tx.query("UPDATE mesh.counters SET value = value + 1 WHERE name = 'generation'");
 }
 
 export async function readGeneration(db: Db): Promise<number> {
@@ -23,6 +18,8 @@ export interface ComposeFacts {
   generation: number;
   /** What each node was last sent. Nodes that were never sent anything are absent, here and in `wanted`. */
   sent: Map<string, SentView>;
+  /** The digest under which each of `sent` is kept. */
+  digests: ReadonlyMap<string, string>;
   /** The revision, and under which sequence and commit, each node is wanted to hold. */
   wanted: Map<string, { revision: string; sequence: number; commit: string }>;
   /** Nodes whose newest report says failed or refused. */
@@ -38,22 +35,29 @@ export async function readComposeFacts(db: Db, known?: ComposeFacts): Promise<Co
   const generation = await readGeneration(db);
   const rows = await db.query<{
     name: string;
-    sent: SentView | null;
+    digest: string;
     revision: string;
     sequence: number;
     commit: string;
     failing: boolean;
   }>(
-    `SELECT n.name, CASE WHEN n.sent_gen > $1 THEN n.sent END AS sent, n.wanted_revision AS revision,
+    `SELECT n.name, n.sent AS digest, n.wanted_revision AS revision,
             n.wanted_seq AS sequence, n.wanted_commit AS commit,
             coalesce(r.outcome IN ('failed', 'refused'), false) AS failing
      FROM mesh.nodes n LEFT JOIN mesh.reports r ON r.node = n.name WHERE n.sent IS NOT NULL ORDER BY n.name`,
-    [known?.generation ?? -1],
+  );
+  const isKnown = ({ name, digest }: { name: string; digest: string }) => known?.digests.get(name) === digest;
+  const views = await readViews(
+    db,
+    rows.filter((row) => !isKnown(row)).map(({ digest }) => digest),
   );
   const state = await db.query<{ base: string | null }>("SELECT base FROM mesh.catalogue_state");
   return {
     generation,
-    sent: new Map(rows.map(({ name, sent }) => [name, sent ?? known!.sent.get(name)!])),
+    sent: new Map(
+      rows.map((row) => [row.name, isKnown(row) ? known!.sent.get(row.name)! : views.get(row.digest)!]),
+    ),
+    digests: new Map(rows.map(({ name, digest }) => [name, digest])),
     wanted: new Map(
       rows.map(({ name, revision, sequence, commit }) => [name, { revision, sequence, commit }]),
     ),

@@ -3,6 +3,7 @@ import { pruneEvents } from "./events.ts";
 import type { Inventory } from "./index.ts";
 import { collectModuleVersions } from "./modules.ts";
 import { withPlanLock } from "./plan-lock.ts";
+import { collectViews } from "./views.ts";
 
 /** Plans are kept for their history, their targets only while they may be worked. */
 const PLANS_KEPT = 500;
@@ -18,6 +19,7 @@ export async function keepHouse(inventory: Inventory, epoch: number): Promise<vo
     await tx.query("DELETE FROM mesh.rejected WHERE id <= (SELECT max(id) FROM mesh.rejected) - 1000");
     await pruneEvents(tx);
     await collectBodies(tx);
+    await collectViews(tx);
     await collectModuleVersions(tx);
   });
 }

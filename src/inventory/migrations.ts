@@ -76,13 +76,21 @@ CREATE TABLE mesh.plan_commands (
 );
 CREATE INDEX plan_commands_open ON mesh.plan_commands (plan) WHERE worked_at IS NULL;
 
--- What a plan's tiers give each node; sent is the SentView once the tier was released.
+-- What nodes were sent, by digest: enough to compose their old modules again. trees: the module versions it names.
+CREATE TABLE mesh.views (
+  digest text PRIMARY KEY,
+  view text NOT NULL,
+  trees text[] NOT NULL,
+  kept_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- What a plan's tiers give each node; sent is the digest of its view once the tier was released.
 CREATE TABLE mesh.targets (
   plan bigint NOT NULL,
   tier smallint NOT NULL,
   node text NOT NULL,
   revision text NOT NULL,
-  sent jsonb NOT NULL,
+  sent text NOT NULL,
   PRIMARY KEY (plan, tier, node)
 );
 
@@ -108,8 +116,7 @@ CREATE TABLE mesh.nodes (
   wanted_commit text,
   wanted_tier smallint,
   wanted_at timestamptz,
-  sent jsonb,
-  sent_gen bigint NOT NULL DEFAULT 0
+  sent text
 );
 CREATE INDEX nodes_unpublished ON mesh.nodes (name) WHERE wanted_seq > published_seq;
 

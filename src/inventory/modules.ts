@@ -38,14 +38,12 @@ export async function readModuleVersions(
   );
 }
 
-/** Collects versions that no node's sent view and no target of the newest plan names, an hour after they were last kept. */
+/** Collects versions that no kept view names (collect views before), an hour after they were last kept. */
 export async function collectModuleVersions(tx: Tx): Promise<void> {
   await tx.query(
-    `DELETE FROM mesh.module_versions v WHERE kept_at < now() - interval '1 hour' AND NOT EXISTS (
-       SELECT 1 FROM (
-         SELECT sent FROM mesh.nodes WHERE sent IS NOT NULL
-         UNION ALL SELECT sent FROM mesh.targets WHERE plan = (SELECT max(id) FROM mesh.plans)
-       ) s, jsonb_array_elements(s.sent -> 'modules') m WHERE m ->> 'tree' = v.tree)`,
+    `WITH used AS (SELECT DISTINCT unnest(trees) AS tree FROM mesh.views)
+     DELETE FROM mesh.module_versions v WHERE kept_at < now() - interval '1 hour'
+       AND NOT EXISTS (SELECT 1 FROM used WHERE used.tree = v.tree)`,
   );
 }
 

@@ -95,14 +95,18 @@ export async function readNodeDetail(
   db: Db,
   name: string,
 ): Promise<{ report: unknown; body: unknown; sent: SentView | null }> {
-  const rows = await db.query<{ report: string | null; body: string | null; sent: SentView | null }>(
+  const rows = await db.query<{ report: string | null; body: string | null; sent: string | null }>(
     `SELECT (SELECT body FROM mesh.reports WHERE node = $1) AS report,
             (SELECT b.body FROM mesh.nodes n JOIN mesh.bodies b ON b.revision = n.wanted_revision WHERE n.name = $1) AS body,
-            (SELECT sent FROM mesh.nodes WHERE name = $1) AS sent`,
+            (SELECT v.view FROM mesh.nodes n JOIN mesh.views v ON v.digest = n.sent WHERE n.name = $1) AS sent`,
     [name],
   );
   const { report, body, sent } = rows[0]!;
-  return { report: report && JSON.parse(report), body: body && JSON.parse(body), sent };
+  return {
+    report: report && JSON.parse(report),
+    body: body && JSON.parse(body),
+    sent: sent && JSON.parse(sent),
+  };
 }
 
 /**
@@ -132,9 +136,9 @@ export async function declareNodes(tx: Tx, nodes: readonly DeclaredNode[]): Prom
 /** Marks nodes that are to be retired and reported their empty declaration applied. Returns their names. */
 export async function markRetired(tx: Tx): Promise<string[]> {
   const rows = await tx.query<{ name: string }>(
-    `UPDATE mesh.nodes n SET retired_at = now() FROM mesh.reports r
-     WHERE r.node = n.name AND n.retire AND n.declared AND n.retired_at IS NULL
-       AND jsonb_array_length(n.sent -> 'modules') = 0 AND r.sequence >= n.wanted_seq
+    `UPDATE mesh.nodes n SET retired_at = now() FROM mesh.reports r, mesh.views v
+     WHERE r.node = n.name AND v.digest = n.sent AND n.retire AND n.declared AND n.retired_at IS NULL
+       AND cardinality(v.trees) = 0 AND r.sequence >= n.wanted_seq
        AND r.revision = n.wanted_revision AND r.outcome = 'applied' RETURNING n.name`,
   );
   return rows.map(({ name }) => name);

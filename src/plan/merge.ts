@@ -7,19 +7,12 @@ import type { Inventory } from "../inventory/index.ts";
 import { type DeclaredNode, declareNodes } from "../inventory/nodes.ts";
 import { withPlanLock } from "../inventory/plan-lock.ts";
 import { savePorts } from "../inventory/ports.ts";
-import { joined, storable, storableJson } from "../inventory/text.ts";
+import { storable, storableJson } from "../inventory/text.ts";
+import { keepViews } from "../inventory/views.ts";
 import { type Clock, iso } from "../io/clock.ts";
 import type { Tx } from "../io/postgres.ts";
 import type { Plan } from "./model.ts";
-import {
-  missingBodies,
-  nextPlanId,
-  readOpenPlans,
-  savePlan,
-  saveTargets,
-  type Target,
-  targetColumns,
-} from "./store.ts";
+import { missingBodies, nextPlanId, readOpenPlans, savePlan, saveTargets, type Target } from "./store.ts";
 
 export class BodiesMissing extends meshError(
   "bodies-missing",
@@ -63,20 +56,32 @@ export async function mergePlan(
   merge: Merge,
 ): Promise<Merged> {
   const { inventory, epoch, clock } = deps;
-  const targets = targetColumns(merge.targets);
-  const views = movedViews(merge);
+  const moved = movedViews(merge);
+  const targetViews = await keepViews(
+    inventory.db,
+    merge.targets.map(({ sent }) => sent),
+  );
+  const movedDigests = await keepViews(
+    inventory.db,
+    moved.map(({ sent }) => sent),
+  );
   const merged = await withPlanLock(inventory, { mode: "wait", epoch }, async (tx): Promise<Merged> => {
     if ((await readGeneration(tx)) !== merge.generation) return { stale: true };
     const id = await nextPlanId(tx);
     const plan = merge.makePlan(id);
     const superseded = await supersede(tx, id, iso(clock.now()));
-    await saveTargets(tx, id, targets);
+    await saveTargets(tx, id, merge.targets, targetViews);
     const missing = await missingBodies(tx, id);
     if (missing.length > 0) throw new BodiesMissing({ plan: id, revisions: missing });
     await savePlan(tx, plan);
     await declareNodes(tx, merge.declared);
     await savePorts(tx, id, merge.ports);
-    await advance(tx, merge, views);
+    await advance(
+      tx,
+      merge,
+      moved.map(({ node }) => node),
+      movedDigests,
+    );
     await saveGood(tx, merge);
     return { stale: false, plan, superseded };
   });
@@ -96,19 +101,19 @@ async function supersede(tx: Tx, by: number, at: string): Promise<number[]> {
   return open.map(({ id }) => id);
 }
 
-async function advance(tx: Tx, merge: Merge, views: Merge["unchanged"]): Promise<void> {
+async function advance(tx: Tx, merge: Merge, nodes: string[], digests: string[]): Promise<void> {
   // Also where nothing else changed: a merge that is saved twice (its COMMIT was not answered) finds itself stale.
-  const generation = await bumpGeneration(tx);
+  await bumpGeneration(tx);
   if (merge.unchanged.length === 0) return;
   await tx.query(
     "UPDATE mesh.nodes SET wanted_commit = $1 WHERE name = ANY($2) AND wanted_revision IS NOT NULL",
     [merge.commit, merge.unchanged.map(({ node }) => node)],
   );
-  if (views.length === 0) return;
+  if (nodes.length === 0) return;
   await tx.query(
-    `UPDATE mesh.nodes n SET sent = u.sent, sent_gen = $1
-     FROM unnest($2::text[], string_to_array($3, chr(1))::jsonb[]) AS u(node, sent) WHERE n.name = u.node AND n.wanted_revision IS NOT NULL`,
-    [generation, views.map(({ node }) => node), joined(views.map(({ sent }) => storableJson(sent)))],
+    `UPDATE mesh.nodes n SET sent = u.digest FROM unnest($1::text[], $2::text[]) AS u(node, digest)
+     WHERE n.name = u.node AND n.wanted_revision IS NOT NULL`,
+    [nodes, digests],
   );
 }
 

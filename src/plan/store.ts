@@ -1,5 +1,5 @@
 import type { SentView } from "../composition/view.ts";
-import { joined, storable, storableJson } from "../inventory/text.ts";
+import { storable, storableJson } from "../inventory/text.ts";
 import type { Db, Tx } from "../io/postgres.ts";
 import type { Plan, PlanState, TierNumber } from "./model.ts";
 
@@ -136,25 +136,19 @@ export interface Target {
   sent: SentView;
 }
 
-export type TargetColumns = readonly [number[], string[], string[], string];
-
-/** Outside the transaction: ten thousand views take a while to write as text. */
-export function targetColumns(targets: readonly Target[]): TargetColumns {
-  return [
-    targets.map((t) => t.tier),
-    targets.map((t) => t.node),
-    targets.map((t) => t.revision),
-    joined(targets.map((t) => storableJson(t.sent))),
-  ];
-}
-
-/** Replaces the targets of all plans before: only the newest is worked. */
-export async function saveTargets(tx: Tx, plan: number, columns: TargetColumns): Promise<void> {
+/** Replaces the targets of all plans before: only the newest is worked. `digests` are those of their views (`keepViews`). */
+export async function saveTargets(
+  tx: Tx,
+  plan: number,
+  targets: readonly Target[],
+  digests: readonly string[],
+): Promise<void> {
   await tx.query("DELETE FROM mesh.targets");
+  if (targets.length === 0) return;
   await tx.query(
     `INSERT INTO mesh.targets (plan, tier, node, revision, sent)
-     SELECT $1, * FROM unnest($2::smallint[], $3::text[], $4::text[], string_to_array($5, chr(1))::jsonb[])`,
-    [plan, ...columns],
+     SELECT $1, * FROM unnest($2::smallint[], $3::text[], $4::text[], $5::text[])`,
+    [plan, targets.map((t) => t.tier), targets.map((t) => t.node), targets.map((t) => t.revision), digests],
   );
 }
 

@@ -92,9 +92,9 @@ async function workIn(tx: Tx, deps: WorkDeps): Promise<WorkResult> {
   if (changed) await savePlan(tx, plan, text);
   const held = newlyHeld(before, plan, release);
   if (release.length + held.length > 0) {
-    const generation = await bumpGeneration(tx);
-    await setWanted(tx, plan, release, generation);
-    await advanceQuietly(tx, plan, held, generation);
+    await bumpGeneration(tx);
+    await setWanted(tx, plan, release);
+    await advanceQuietly(tx, plan, held);
     await tx.query("UPDATE mesh.catalogue_state SET base = $1", [plan.commit]);
   }
   if (plan.state === "done" && before.state !== "done") await freePorts(tx, plan.id);
@@ -123,16 +123,11 @@ function applyCommands(
 }
 
 /** Sets what is released wanted, under exactly the sequences decide chose, and keeps what it is for the next composition. */
-async function setWanted(
-  tx: Tx,
-  plan: Plan,
-  release: Decision["release"],
-  generation: number,
-): Promise<void> {
+async function setWanted(tx: Tx, plan: Plan, release: Decision["release"]): Promise<void> {
   if (release.length === 0) return;
   const set = await tx.query(
     `UPDATE mesh.nodes n SET wanted_seq = r.sequence, wanted_revision = t.revision, wanted_commit = $2,
-       wanted_tier = t.tier, wanted_at = now(), sent = t.sent, sent_gen = $6
+       wanted_tier = t.tier, wanted_at = now(), sent = t.sent
      FROM unnest($3::text[], $4::smallint[], $5::bigint[]) AS r(node, tier, sequence)
      JOIN mesh.targets t ON t.plan = $1 AND t.node = r.node AND t.tier = r.tier
      WHERE n.name = r.node AND r.sequence > n.wanted_seq RETURNING 1`,
@@ -142,7 +137,6 @@ async function setWanted(
       release.map((r) => r.node),
       release.map((r) => r.tier),
       release.map((r) => r.sequence),
-      generation,
     ],
   );
   if (set.length !== release.length) throw new SequenceMoved();
@@ -159,18 +153,13 @@ function newlyHeld(before: Plan, plan: Plan, release: Decision["release"]): Arra
   });
 }
 
-async function advanceQuietly(
-  tx: Tx,
-  plan: Plan,
-  held: ReadonlyArray<Omit<Target, "sent">>,
-  generation: number,
-): Promise<void> {
+async function advanceQuietly(tx: Tx, plan: Plan, held: ReadonlyArray<Omit<Target, "sent">>): Promise<void> {
   if (held.length === 0) return;
   await tx.query(
-    `UPDATE mesh.nodes n SET wanted_commit = $2, wanted_tier = t.tier, sent = t.sent, sent_gen = $5
+    `UPDATE mesh.nodes n SET wanted_commit = $2, wanted_tier = t.tier, sent = t.sent
      FROM unnest($3::text[], $4::smallint[]) AS h(node, tier)
      JOIN mesh.targets t ON t.plan = $1 AND t.node = h.node AND t.tier = h.tier
      WHERE n.name = h.node AND n.wanted_revision = t.revision`,
-    [plan.id, plan.commit, held.map((h) => h.node), held.map((h) => h.tier), generation],
+    [plan.id, plan.commit, held.map((h) => h.node), held.map((h) => h.tier)],
   );
 }
