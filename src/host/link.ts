@@ -3,11 +3,12 @@ import { receiveDeclarations } from "../declaration/receive.ts";
 import type { Declaration } from "../declaration/schema.ts";
 import { messageOf } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
-import { type Broker, connectBroker } from "../io/nats.ts";
+import { connectBroker } from "../io/nats.ts";
 import { type ReportBody, reportSender } from "../report/send.ts";
 import type { HostLog } from "./log.ts";
 import type { Machine } from "./machine.ts";
 import type { Reporting } from "./reporting.ts";
+import { serveNodeVerbs } from "./verb-service.ts";
 import { nodeVerbs } from "./verbs.ts";
 
 export interface LinkParts {
@@ -59,12 +60,12 @@ export function openLink(parts: LinkParts): Link {
     reporting.full();
   });
   void beatFor(parts, ended.signal, beat);
-  const verbs = serve(broker, node, machine);
+  const verbs = serveNodeVerbs(broker, node, nodeVerbs(node, loop, machine.supervisor));
   return {
     put: (body) => void sender.put(body),
     async close() {
       ended.abort();
-      await Promise.allSettled([verbs(), receiver.stop(), sender.close()]);
+      await Promise.allSettled([verbs.stop(), receiver.stop(), sender.close()]);
       await broker.close();
     },
   };
@@ -83,9 +84,4 @@ function objectsOf({ body }: Declaration): string[] {
   return body.resources.flatMap((resource) =>
     resource.type === "file" && "object" in resource.body ? [resource.body.object] : [],
   );
-}
-
-function serve(_broker: Broker, node: string, { loop, supervisor }: Machine): () => Promise<void> {
-  nodeVerbs(node, loop, supervisor);
-  return () => Promise.resolve();
 }

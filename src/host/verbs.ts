@@ -19,6 +19,33 @@ const LogsBody = z.object({
 const ResourceBody = z.object({ resource: z.string() });
 const DiffBody = z.object({ resource: z.string().nullish() });
 
+export class BodyInvalid extends meshError(
+  "body-invalid",
+  "stalled",
+  (f: { path: string; found: string }) => `the call's body: ${f.path || "(whole)"}: ${f.found}`,
+) {}
+
+function read<T>(schema: z.ZodType<T>, body: unknown): T {
+  const parsed = schema.safeParse(body ?? {});
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new BodyInvalid({ path: issue?.path.join(".") ?? "", found: issue?.message ?? "is not understood" });
+}
+
+/** A retry of a call that was answered gets the same answer, without a second effect. */
+function onceEach<A>(remembered = 256): (id: string, work: () => Promise<A>) => Promise<A> {
+  const calls = new Map<string, Promise<A>>();
+  return (id, work) => {
+    const before = calls.get(id);
+    if (before) return before;
+    const answer = work();
+    calls.set(id, answer);
+    const oldest = calls.keys().next();
+    if (calls.size > remembered && !oldest.done) calls.delete(oldest.value);
+    return answer;
+  };
+}
+
 const MOST_BYTES = 512 * 1024;
 
 /** Text without what a terminal or JSON would stumble over. */
@@ -65,20 +92,23 @@ export function nodeVerbs(node: string, loop: HostLoop, supervisor: Supervisor) 
     if (supervisor.status(resource)) return;
     throw new ResourceUnknown({ resource, known: supervisor.list().map(({ id }) => id) });
   };
+  const once = onceEach<{ node: string; resource: string }>();
   return {
     logs: async (body: unknown) => {
-      const { resource, lines, after } = LogsBody.parse(body);
+      const { resource, lines, after } = read(LogsBody, body);
       known(resource);
       return readLog(supervisor.logFile(resource), lines, after ?? null);
     },
-    restart: async (body: unknown) => {
-      const { resource } = ResourceBody.parse(body);
+    restart: async (body: unknown, call: { id: string }) => {
+      const { resource } = read(ResourceBody, body);
       known(resource);
-      await loop.restart(resource);
-      return { node, resource };
+      return once(call.id, async () => {
+        await loop.restart(resource);
+        return { node, resource };
+      });
     },
     diff: async (body: unknown) => {
-      const { resource } = DiffBody.parse(body ?? {});
+      const { resource } = read(DiffBody, body);
       return { node, differences: await loop.differences(resource ?? null) };
     },
   };
