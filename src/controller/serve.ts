@@ -106,7 +106,7 @@ export async function serve(config: ControllerConfig, log: Log, signal: AbortSig
     inventory,
     answers,
     clock,
-    lookAtRef: () => awaitTip({ inventory, reader, clock, broker }, duty && duty.look, LOOK_WITHIN),
+    lookAtRef: () => awaitTip({ inventory, reader, clock, broker }, duty?.look ?? null, LOOK_WITHIN),
     notice: (kind) => notice(broker, log, kind),
   });
   const service = await serveVerbs(broker, SEAT, verbs);
