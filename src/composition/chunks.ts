@@ -43,50 +43,56 @@ export function escapeJson(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
+/** Chunks of a whole resource; `identity[i]` says whether chunk i is part of what its digest is made of. */
+export interface ResourceChunks {
+  chunks: readonly Chunk[];
+  identity: readonly boolean[];
+}
+
 /** Gathers chunks, neighbouring text joined. */
 class ChunkWriter {
-  readonly #chunks: Chunk[] = [];
+  readonly chunks: Chunk[] = [];
+  readonly identity: boolean[] = [];
   #text = "";
+  #inIdentity = false;
 
   text(text: string): void {
     this.#text += text;
   }
   push(chunk: Chunk): void {
-    if (this.#text !== "") this.#chunks.push(this.#text);
-    this.#text = "";
-    this.#chunks.push(chunk);
+    this.flush();
+    this.chunks.push(chunk);
+    this.identity.push(this.#inIdentity);
   }
-  done(): Chunk[] {
-    if (this.#text !== "") this.#chunks.push(this.#text);
+  flush(): void {
+    if (this.#text === "") return;
+    this.chunks.push(this.#text);
+    this.identity.push(this.#inIdentity);
     this.#text = "";
-    return this.#chunks;
+  }
+  mark(inIdentity: boolean): void {
+    if (inIdentity === this.#inIdentity) return;
+    this.flush();
+    this.#inIdentity = inIdentity;
   }
 }
 
-/** Chunks of the canonical JSON of a draft. */
-export function toChunks(draft: Draft): Chunk[] {
-  const out = new ChunkWriter();
-  write(draft, out);
-  return out.done();
-}
+type Members = { readonly [key: string]: Draft };
 
-/** Chunks of the canonical JSON of an object whose members were cut already. */
-export function joinMembers(
-  members: ReadonlyMap<string, readonly Chunk[]>,
-  keys: readonly string[],
-): Chunk[] {
+/** The canonical JSON of a resource in chunks: its kind's fields and those that all have. `identity` names the members that its digest is made of. */
+export function toChunks(fields: Members, common: Members, identity: ReadonlySet<string>): ResourceChunks {
   const out = new ChunkWriter();
   let separator = "{";
-  for (const key of [...keys].sort()) {
+  for (const key of [...Object.keys(fields), ...Object.keys(common)].sort()) {
+    out.mark(identity.has(key));
     out.text(`${separator}"${key}":`);
-    for (const chunk of members.get(key) ?? []) {
-      if (typeof chunk === "string") out.text(chunk);
-      else out.push(chunk);
-    }
+    write((Object.hasOwn(common, key) ? common[key] : fields[key]) as Draft, out);
     separator = ",";
   }
+  out.mark(false);
   out.text("}");
-  return out.done();
+  out.flush();
+  return { chunks: out.chunks, identity: out.identity };
 }
 
 function write(draft: Draft, out: ChunkWriter): void {
@@ -105,10 +111,10 @@ function write(draft: Draft, out: ChunkWriter): void {
     out.push({ digestOf: draft.id });
     out.text('"');
   } else if (draft instanceof StoredBody) out.text(`{"object":"${draft.sha256}","size":${draft.size}}`);
-  else writeObject(draft as { readonly [key: string]: Draft }, out);
+  else writeObject(draft as Members, out);
 }
 
-function writeObject(object: { readonly [key: string]: Draft }, out: ChunkWriter): void {
+function writeObject(object: Members, out: ChunkWriter): void {
   let separator = "{";
   for (const key of Object.keys(object).sort()) {
     const value = object[key];
@@ -163,16 +169,38 @@ function writeText(parts: readonly TemplatePart[], out: ChunkWriter): void {
   out.text(inString ? '"]' : "]");
 }
 
-/** The chunks filled, as JSON text. */
-export function fillChunks(chunks: readonly Chunk[], filling: Filling): string {
+/**
+ * The chunks filled, as JSON text. `digest` makes the resource's own digest of its identity's text; the digests that stand in
+ * the text are asked for only afterwards, so that resources may name each other.
+ */
+export function fillChunks(
+  { chunks, identity }: ResourceChunks,
+  filling: Filling,
+  digest: (identity: string) => void,
+): string {
+  const pieces: string[] = [];
+  const holes: Array<{ at: number; id: string }> = [];
   let text = "";
-  for (const chunk of chunks) {
-    if (typeof chunk === "string") text += chunk;
-    else if (typeof chunk === "number") text += filling.escaped[chunk];
-    else if ("digestOf" in chunk) text += filling.digestOf(chunk.digestOf);
-    else text += fillBody(chunk.body, filling);
+  let own = "";
+  for (let i = 0; i < chunks.length; i++) {
+    const chunk = chunks[i] as Chunk;
+    if (typeof chunk === "object" && "digestOf" in chunk) {
+      holes.push({ at: pieces.push(text, "") - 1, id: chunk.digestOf });
+      text = "";
+      continue;
+    }
+    const piece =
+      typeof chunk === "string"
+        ? chunk
+        : typeof chunk === "number"
+          ? (filling.escaped[chunk] as string)
+          : fillBody(chunk.body, filling);
+    text += piece;
+    if (identity[i]) own += piece;
   }
-  return text;
+  digest(own);
+  for (const { at, id } of holes) pieces[at] = filling.digestOf(id);
+  return pieces.join("") + text;
 }
 
 /** A small body is in the declaration; a large one goes to the store, and its sha256 stands here. */

@@ -1,19 +1,20 @@
-import { escapeJson, type Filling, fillChunks, type StoredObject } from "./chunks.ts";
-import { type CompiledModule, digestOf } from "./module.ts";
+import { escapeJson, type Filling, type StoredObject } from "./chunks.ts";
+import type { CompiledModule } from "./module.ts";
+import { type FixedResource, fillResource } from "./resource.ts";
 
-/** One module filled for one node (or for many with the same values): the canonical JSON of its resources, and its bodies in the store. */
+/** One module filled for one node (or for many with the same values), and its bodies in the store. */
 export interface FilledModule {
-  /** The resources, joined by commas; "" when the module has none. */
+  /** The canonical JSON of its resources, joined by commas; "" when it has none. */
   text: string;
   objects: ReadonlyMap<string, StoredObject>;
 }
 
-/** Digests of one module's resources under given values, each worked out once and when asked for. */
-class Digests {
-  readonly #known = new Map<string, string>();
+/** One module's resources under given values, each filled once and when asked for. */
+class Resources {
+  readonly #digests = new Map<string, string>();
+  readonly #texts = new Map<string, string>();
   readonly #compiled: CompiledModule;
-  readonly #foreign: (id: string) => string;
-  readonly filling: Filling;
+  readonly #filling: Filling;
 
   constructor(
     compiled: CompiledModule,
@@ -22,25 +23,37 @@ class Digests {
     store: Filling["store"],
   ) {
     this.#compiled = compiled;
-    this.#foreign = foreign;
-    this.filling = {
-      values,
-      escaped: values.map(escapeJson),
-      digestOf: (id) => this.of(id),
-      store,
-    };
+    const digestOf = (id: string) => (compiled.byId.has(id) ? this.digest(id) : foreign(id));
+    this.#filling = { values, escaped: values.map(escapeJson), digestOf, store };
   }
 
-  of(id: string): string {
-    const known = this.#compiled.fixed.get(id)?.digest ?? this.#known.get(id);
+  digest(id: string): string {
+    const known = this.#fixed(id)?.digest ?? this.#digests.get(id);
     if (known !== undefined) return known;
+    this.#fill(id);
+    return this.#digests.get(id) as string;
+  }
+
+  text(id: string): string {
+    const known = this.#fixed(id)?.text ?? this.#texts.get(id);
+    if (known !== undefined) return known;
+    this.#fill(id);
+    return this.#texts.get(id) as string;
+  }
+
+  #fixed(id: string): FixedResource | undefined {
+    return this.#compiled.fixed.get(id);
+  }
+
+  #fill(id: string): void {
     const resource = this.#compiled.byId.get(id);
-    if (!resource) return this.#foreign(id);
-    // Meets itself only in a cycle of restartOn, which is a problem of its own.
-    this.#known.set(id, "");
-    const digest = digestOf(resource, this.filling);
-    this.#known.set(id, digest);
-    return digest;
+    if (!resource) return;
+    // Asked for while it is filled only in a cycle of restartOn, which is a problem of its own.
+    this.#digests.set(id, "");
+    this.#texts.set(
+      id,
+      fillResource(resource, this.#filling, (digest) => this.#digests.set(id, digest)),
+    );
   }
 }
 
@@ -51,15 +64,13 @@ export function fillModule(
   foreign: (id: string) => string,
 ): FilledModule {
   let stored: Map<string, StoredObject> | null = null;
-  const digests = new Digests(compiled, values, foreign, (sha, object) => {
+  const resources = new Resources(compiled, values, foreign, (sha, object) => {
     stored ??= new Map(compiled.objects);
     stored.set(sha, object);
   });
   let text = "";
-  for (const resource of compiled.resources) {
-    if (text !== "") text += ",";
-    text += compiled.fixed.get(resource.id)?.text ?? fillChunks(resource.chunks, digests.filling);
-  }
+  for (const { id } of compiled.resources)
+    text += text === "" ? resources.text(id) : `,${resources.text(id)}`;
   return { text, objects: stored ?? compiled.objects };
 }
 
@@ -70,5 +81,5 @@ export function digestIn(
   values: readonly string[],
   foreign: (id: string) => string,
 ): string {
-  return new Digests(compiled, values, foreign, () => undefined).of(id);
+  return new Resources(compiled, values, foreign, () => undefined).digest(id);
 }

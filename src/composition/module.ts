@@ -1,54 +1,21 @@
 import type { ModuleVersion } from "../catalogue/catalogue.ts";
-import type { Claim } from "../resources/base.ts";
 import { directoryDraft } from "../resources/directory/compile.ts";
-import { DigestOf, type Draft, StoredBody } from "../resources/draft.ts";
-import {
-  type CompileScope,
-  type DraftResource,
-  type Field,
-  type Kind,
-  type Policies,
-  RANK,
-} from "../resources/kind.ts";
+import { type Field, type Kind, type Policies, RANK } from "../resources/kind.ts";
 import { KINDS } from "../resources/kinds.ts";
-import {
-  type Chunk,
-  type Filling,
-  fillChunks,
-  joinMembers,
-  type StoredObject,
-  sha256,
-  toChunks,
-} from "./chunks.ts";
-import { compareText, type Issue, moduleFile } from "./issues.ts";
+import type { StoredObject } from "./chunks.ts";
+import { compareText, type Issue } from "./issues.ts";
 import { knownNames } from "./nearest.ts";
 import { orderBy } from "./order.ts";
-import { hasPlaceholder, type Names, parseText, type Slot } from "./placeholders.ts";
+import type { Names, Slot } from "./placeholders.ts";
+import {
+  type CompiledResource,
+  compileResource,
+  type Drafted,
+  type FixedResource,
+  fixedOf,
+} from "./resource.ts";
+import { Gathering, type Ids, scopeOf } from "./scope.ts";
 import { type SettingSpec, settingSpecs, wrongValue } from "./settings.ts";
-
-/** One resource of a module, ready to be filled. `ports` are the names of the module's ports that its texts use. */
-export interface CompiledResource {
-  /** Full id. */
-  id: string;
-  type: string;
-  chunks: readonly Chunk[];
-  identity: readonly Chunk[];
-  restartOn: readonly string[];
-  claims: readonly Claim[];
-  ports: readonly string[];
-  service: boolean;
-  /** Name of its module. */
-  module: string;
-  /** Its claims as keys, and for each claimed path the keys of the folders above it. */
-  keys: readonly string[];
-  above: readonly string[];
-}
-
-/** What a resource is on every node alike: no value of a node, a setting or another module is in it. */
-export interface FixedResource {
-  text: string;
-  digest: string;
-}
 
 /** One version of a module with its placeholders cut out: what is the same on every node. Resources are in order of applying. */
 export interface CompiledModule {
@@ -75,31 +42,6 @@ export interface CompiledModule {
   /** Bodies in the object store that are the same on every node. */
   objects: ReadonlyMap<string, StoredObject>;
   issues: readonly Issue[];
-}
-
-/** What is gathered while one module is compiled. */
-class Gathering {
-  readonly issues: Issue[] = [];
-  readonly slots: Slot[] = [];
-  readonly seatUses: Array<{ seat: string; path: Field; label: string }> = [];
-  readonly foreign: Array<{ id: string; path: Field }> = [];
-  readonly objects = new Map<string, StoredObject>();
-  readonly #slotIndex = new Map<string, number>();
-  readonly version: ModuleVersion;
-
-  constructor(version: ModuleVersion) {
-    this.version = version;
-  }
-  issue(path: Field, message: string): void {
-    this.issues.push({ file: moduleFile(this.version.name), path, message });
-  }
-  slot(slot: Slot): number {
-    const key = `${slot.kind}:${slot.name}`;
-    const known = this.#slotIndex.get(key);
-    if (known !== undefined) return known;
-    this.#slotIndex.set(key, this.slots.length);
-    return this.slots.push(slot) - 1;
-  }
 }
 
 /** Compiles one version of a module. Never throws: what is wrong with it is in `issues`. */
@@ -164,12 +106,6 @@ function checkRestarts(
   );
 }
 
-interface Ids {
-  all: ReadonlySet<string>;
-  paths: ReadonlyMap<string, string>;
-  state: string | null;
-}
-
 function idsOf(version: ModuleVersion, gathering: Gathering): Ids {
   const { manifest, name } = version;
   const all = new Set<string>();
@@ -212,8 +148,6 @@ function checkPorts(version: ModuleVersion, fixed: Array<[string, number]>, gath
   }
 }
 
-type Drafted = DraftResource & { type: string; index: number; ports: readonly string[] };
-
 function compileResources(
   version: ModuleVersion,
   policies: Policies,
@@ -241,105 +175,9 @@ function compileResources(
       drafts.push({ ...draft, type: resource.type, index, ports: [...ports] });
     }
   });
-  return inOrder(drafts, version, known.ids, gathering).map((draft) => compiled(draft, name, gathering));
-}
-
-interface ScopeFacts {
-  version: ModuleVersion;
-  policies: Policies;
-  names: Names;
-  ids: Ids;
-  index: number;
-  ports: Set<string>;
-}
-
-function scopeOf(facts: ScopeFacts, gathering: Gathering): CompileScope {
-  const { version, names, ids, index } = facts;
-  const resource = version.manifest.resources[index] as { type: string; id?: string; name?: string };
-  const label = `module ${version.name}, resource ${resource.id ?? resource.name}`;
-  const at = (where: Field): Field => ["resources", index, ...where];
-  const problem = (where: Field, message: string) =>
-    gathering.issue(at(where), `${label}${where.length > 0 ? `, ${where.join(".")}` : ""}: ${message}`);
-  const named: Names = {
-    ...names,
-    slot: (slot) => {
-      if (slot.kind === "port") facts.ports.add(slot.name);
-      return gathering.slot(slot);
-    },
-  };
-  return {
-    module: version.name,
-    policies: facts.policies,
-    text: (value, where) => {
-      const template = parseText(
-        value,
-        {
-          ...named,
-          slot: (slot) => {
-            if (slot.kind === "seat") {
-              gathering.seatUses.push({
-                seat: slot.name,
-                path: at(where),
-                label: `${label}, ${where.join(".")}`,
-              });
-            }
-            if (slot.kind === "path") gathering.foreign.push({ id: slot.name, path: at(where) });
-            return named.slot(slot);
-          },
-        },
-        (message) => problem(where, message),
-      );
-      return template;
-    },
-    plain: (value, where) => {
-      const found = hasPlaceholder(value);
-      if (found) problem(where, `found ${found}; no placeholder is filled here, write the value itself`);
-      return value;
-    },
-    source: (path, where) => {
-      const source = version.sources.get(path);
-      if (!source) problem(where, `the module has no file "${path}"`);
-      return source ?? null;
-    },
-    pathOf: (id, where) => {
-      const path = ids.paths.get(id);
-      if (path === undefined) problem(where, `unknown file "${id}"; ${knownNames(id, ids.paths.keys())}`);
-      return path ?? null;
-    },
-    reference: (ref, where) =>
-      reference(
-        ref,
-        version.name,
-        ids,
-        (message) => problem(where, message),
-        (id) => gathering.foreign.push({ id, path: at(where) }),
-      ),
-    problem,
-  };
-}
-
-/** The full id of `config`, `web.config` or (not there yet) `secret:NAME`. */
-function reference(
-  ref: string,
-  module: string,
-  ids: Ids,
-  problem: (message: string) => void,
-  foreign: (id: string) => void,
-): string | null {
-  if (ref.startsWith("secret:")) {
-    problem(`${ref}: secrets are not there yet`);
-    return null;
-  }
-  const dot = ref.indexOf(".");
-  const owner = dot < 0 ? module : ref.slice(0, dot);
-  const id = ref.slice(dot + 1);
-  if (owner !== module) {
-    foreign(ref);
-    return ref;
-  }
-  if (ids.all.has(id)) return `${module}.${id}`;
-  problem(`unknown id "${ref}"; ${knownNames(id, ids.all)}`);
-  return null;
+  return inOrder(drafts, version, known.ids, gathering).map((draft) =>
+    compileResource(draft, name, gathering),
+  );
 }
 
 function inOrder(drafts: Drafted[], version: ModuleVersion, ids: Ids, gathering: Gathering): Drafted[] {
@@ -366,73 +204,6 @@ function inOrder(drafts: Drafted[], version: ModuleVersion, ids: Ids, gathering:
     );
   }
   return order;
-}
-
-function compiled(draft: Drafted, module: string, gathering: Gathering): CompiledResource {
-  const id = `${module}.${draft.id}`;
-  const own = Object.keys(draft.fields);
-  const members = new Map<string, readonly Chunk[]>();
-  for (const key of own) members.set(key, toChunks(draft.fields[key] as Draft));
-  const requires = [...new Set(draft.requires)].map((required) => `${module}.${required}`);
-  const common = { type: draft.type, id, module, requires, takes: [], digest: new DigestOf(id) };
-  for (const [key, value] of Object.entries(common)) members.set(key, toChunks(value));
-  const body = draft.fields.body;
-  if (body instanceof StoredBody) {
-    gathering.objects.set(body.sha256, { oid: body.oid, bytes: body.bytes, size: body.size });
-  }
-  const identity = joinMembers(members, ["type", ...(draft.identity ?? own)]);
-  const chunks = joinMembers(members, [...members.keys()]);
-  return {
-    id,
-    type: draft.type,
-    chunks,
-    identity,
-    restartOn: draft.restartOn ?? [],
-    claims: draft.claims,
-    ports: draft.ports,
-    service: draft.rank === RANK.service,
-    module,
-    keys: draft.claims.map(({ space, name }) => `${space}:${name}`),
-    above: draft.claims.flatMap(({ space, name }) => (space === "path" ? foldersAbove(name) : [])),
-  };
-}
-
-function foldersAbove(path: string): string[] {
-  const above: string[] = [];
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
-    above.push(`path:${path.slice(0, end)}`);
-  }
-  return above;
-}
-
-/** Fills once what needs no value. A resource that depends on a later one in the order is left to be filled each time. */
-function fixedOf(resources: readonly CompiledResource[]): Map<string, FixedResource> {
-  const fixed = new Map<string, FixedResource>();
-  for (const resource of resources) {
-    const needs = (chunk: Chunk) =>
-      typeof chunk === "number" ||
-      (typeof chunk === "object" &&
-        !("digestOf" in chunk && (chunk.digestOf === resource.id || fixed.has(chunk.digestOf))));
-    if (resource.chunks.some(needs) || resource.identity.some(needs)) continue;
-    if (!resource.restartOn.every((id) => fixed.has(id))) continue;
-    const known = (id: string) => fixed.get(id)?.digest ?? "";
-    const digest = digestOf(resource, { ...NO_VALUES, digestOf: known });
-    const text = fillChunks(resource.chunks, {
-      ...NO_VALUES,
-      digestOf: (id) => (id === resource.id ? digest : known(id)),
-    });
-    fixed.set(resource.id, { text, digest });
-  }
-  return fixed;
-}
-
-const NO_VALUES = { values: [], escaped: [], store: () => undefined };
-
-/** The digest of a resource: its own fields, and the digests of what it restarts on. */
-export function digestOf(resource: CompiledResource, filling: Filling): string {
-  let text = fillChunks(resource.identity, filling);
-  for (const target of resource.restartOn) text += `\n${filling.digestOf(target)}`;
-  return sha256(text);
 }
 
 type LooseKind = Kind<string, { type: string }>;

@@ -1,6 +1,7 @@
 import { compareText, type Issue, moduleFile, nodeFile } from "./issues.ts";
-import type { CompiledModule, CompiledResource } from "./module.ts";
+import type { CompiledModule } from "./module.ts";
 import { orderBy } from "./order.ts";
+import type { CompiledResource } from "./resource.ts";
 import type { NodeView, PlacedModule } from "./view.ts";
 
 export interface Placed {

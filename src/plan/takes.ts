@@ -1,5 +1,6 @@
 import type { Composer } from "../composition/composer.ts";
-import type { CompiledModule, CompiledResource } from "../composition/module.ts";
+import type { CompiledModule } from "../composition/module.ts";
+import type { CompiledResource } from "../composition/resource.ts";
 import type { PlacedModule } from "../composition/view.ts";
 import type { DeclaredResource } from "../resources/declared.ts";
 
