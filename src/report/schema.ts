@@ -21,7 +21,7 @@ export const HandoverState = z.enum([
   "cancelled",
 ]);
 
-export const ProcessReport = z.strictObject({
+export const ProcessReport = z.object({
   state: ProcessState,
   pid: z.number().nullable(),
   restarts: z.number(),
@@ -31,7 +31,7 @@ export const ProcessReport = z.strictObject({
 export type ProcessReport = z.infer<typeof ProcessReport>;
 
 /** `error` is one line with the cause, "mapped to <you>" style notes go to `note`; `last` are a failed process's last output lines, sanitised. */
-export const ResourceReport = z.strictObject({
+export const ResourceReport = z.object({
   id: z.string(),
   type: z.string(),
   state: ResourceState,
@@ -42,7 +42,7 @@ export const ResourceReport = z.strictObject({
 });
 export type ResourceReport = z.infer<typeof ResourceReport>;
 
-export const HandoverReport = z.strictObject({
+export const HandoverReport = z.object({
   resource: z.string(),
   replaces: z.string(),
   state: HandoverState,
@@ -54,7 +54,7 @@ export const HandoverReport = z.strictObject({
 });
 
 /** Something that happened on a node: an exit, a restart, repaired drift, an applied change, a refused declaration. */
-export const HostEvent = z.strictObject({
+export const HostEvent = z.object({
   at: z.string(),
   kind: z.enum([
     "applied",
@@ -78,12 +78,12 @@ export const HostEvent = z.strictObject({
 export type HostEvent = z.infer<typeof HostEvent>;
 
 /**
- * What a host says of itself. Every report holds the whole state, so that folding the newest one is enough; `events` are
+ * What a host says of itself. Fields that a newer host adds are passed over, never a reason to set a report aside. Every report holds the whole state, so that folding the newest one is enough; `events` are
  * those since the report before it. Numbered from 1 per host start; `hostStart` is the start's ISO time plus a random
  * suffix, so that starts of one node order by text. Outcome of the declaration named by `sequence`:
  * applying (work goes on) | waiting (a failure is being retried, below three tries) | applied | failed | observed | refused.
  */
-export const Report = z.strictObject({
+export const Report = z.object({
   format: z.literal(1),
   node: z.string(),
   hostStart: z.string(),
@@ -98,9 +98,7 @@ export const Report = z.strictObject({
   commit: z.string().nullable(),
   resources: z.array(ResourceReport),
   /** In observe mode: what would change. */
-  differences: z
-    .array(z.strictObject({ id: z.string(), change: z.string(), detail: z.string() }))
-    .default([]),
+  differences: z.array(z.object({ id: z.string(), change: z.string(), detail: z.string() })).default([]),
   handovers: z.array(HandoverReport).default([]),
   events: z.array(HostEvent).default([]),
   /** Lines that `mesh doctor` shows of this host: what is not enforced here and why. */
@@ -110,7 +108,7 @@ export const Report = z.strictObject({
 export type Report = z.infer<typeof Report>;
 
 /** Heartbeat on `mesh.heartbeat.<node>`, core NATS. */
-export const Heartbeat = z.strictObject({
+export const Heartbeat = z.object({
   node: z.string(),
   hostStart: z.string(),
   at: z.string(),
