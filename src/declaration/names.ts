@@ -22,3 +22,10 @@ export const subjects = {
   seatVerbAll: (seat: string, verb: string) => `mesh.seat.${seat}.${verb}.all`,
   nodeVerb: (node: string, verb: string) => `mesh.node.${nodeKey(node)}.${verb}`,
 } as const;
+
+/** The sequence at the begin of an entry, as the controller writes it, without reading all of it. Null: written otherwise. */
+export function sequenceIn(entry: Uint8Array): number | null {
+  const start = Buffer.from(entry.buffer, entry.byteOffset, Math.min(entry.length, 64)).toString("latin1");
+  const digits = /^\{"sequence":(\d{1,15}),/.exec(start)?.[1];
+  return digits === undefined ? null : Number(digits);
+}

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { meshError, messageOf } from "../errors.ts";
 import { type Broker, brokerFailure, readStored, whileConnected, withoutCredentials } from "../io/nats.ts";
-import { BUCKETS, DECLARATIONS_STREAM, nodeKey, subjects } from "./names.ts";
+import { BUCKETS, DECLARATIONS_STREAM, nodeKey, sequenceIn, subjects } from "./names.ts";
 import type { ObjectStore } from "./objects.ts";
 import type { Signer } from "./sign.ts";
 
@@ -53,18 +53,23 @@ export function createPublisher(
 ): Publisher {
   // What stands under each key as last seen: its sequence, and that of its message. Where it is out of date the server refuses.
   const seen = new Map<string, { sequence: number; seq: number }>();
-  broker.onDisconnect(() => seen.clear());
+  // The keys that something stood under when there was much to publish first; of no others a read is needed.
+  let present: ReadonlySet<string> | null = null;
+  broker.onDisconnect(() => {
+    seen.clear();
+    present = null;
+  });
 
-  async function one(wanted: Outgoing, absent: ReadonlySet<string> | null): Promise<Published> {
+  async function one(wanted: Outgoing): Promise<Published> {
     const { node, sequence } = wanted;
     try {
       const entry = await entryOf(wanted);
-      if (!seen.has(node) && absent?.has(nodeKey(node))) seen.set(node, { sequence: 0, seq: 0 });
+      if (!seen.has(node) && present && !present.has(nodeKey(node))) seen.set(node, { sequence: 0, seq: 0 });
       for (let attempt = 0; attempt < TRIES; attempt++) {
         let last = seen.get(node);
         if (!last || last.sequence >= sequence) {
           const standing = await readEntry(broker, node);
-          if (standing.text === entry) return { node, sequence, result: "standing" };
+          if (standing.bytes.equals(entry)) return { node, sequence, result: "standing" };
           if (outranks(standing, wanted))
             return { node, sequence, result: "higher", found: standing.sequence };
           last = standing;
@@ -84,22 +89,21 @@ export function createPublisher(
     }
   }
 
-  async function entryOf(wanted: Outgoing): Promise<string> {
+  async function entryOf(wanted: Outgoing): Promise<Buffer> {
     const text = declarationText(wanted, deps.signer);
-    const size = Buffer.byteLength(text);
-    if (size <= Math.min(INLINE_MOST, (broker.maxPayload * 3) / 4))
-      return `{"sequence":${wanted.sequence},"declaration":${text}}`;
-    const { sha256 } = await deps.objects.put(Buffer.from(text));
-    return JSON.stringify({ sequence: wanted.sequence, object: sha256, size });
+    const entry = Buffer.from(`{"sequence":${wanted.sequence},"declaration":${text}}`);
+    if (entry.length <= Math.min(INLINE_MOST, (broker.maxPayload * 3) / 4)) return entry;
+    const bytes = Buffer.from(text);
+    const { sha256 } = await deps.objects.put(bytes);
+    return Buffer.from(JSON.stringify({ sequence: wanted.sequence, object: sha256, size: bytes.length }));
   }
 
   return {
     async publish(batch) {
       const results = new Array<Published>(batch.length);
       const unknown = batch.filter((wanted) => !seen.has(wanted.node)).length;
-      let absent: ReadonlySet<string> | null = null;
       try {
-        if (unknown >= MANY) absent = await absentKeys(broker, batch);
+        if (unknown >= MANY) present ??= await publishedKeys(broker);
       } catch (error) {
         if (brokerFailure(error) === "no-stream") return batch.map((wanted) => failed(wanted, error));
       }
@@ -107,7 +111,7 @@ export function createPublisher(
       const worker = async () => {
         while (next < batch.length) {
           const at = next++;
-          results[at] = await one(batch[at]!, absent);
+          results[at] = await one(batch[at]!);
         }
       };
       await Promise.all(Array.from({ length: Math.min(options.concurrency ?? 128, batch.length) }, worker));
@@ -131,7 +135,7 @@ function declarationText(wanted: Outgoing, signer: Signer): string {
 }
 
 /** Null when another write came first. */
-async function put(broker: Broker, node: string, entry: string, last: number): Promise<number | null> {
+async function put(broker: Broker, node: string, entry: Buffer, last: number): Promise<number | null> {
   try {
     const sent = broker.js.publish(subjects.declaration(node), entry, {
       expect: { lastSubjectSequence: last },
@@ -144,34 +148,31 @@ async function put(broker: Broker, node: string, entry: string, last: number): P
 }
 
 interface Standing {
-  text: string;
+  bytes: Buffer;
   sequence: number;
-  revision: string | null;
   seq: number;
 }
 
 /** What stands under a node's key. A deleted or unreadable entry has sequence 0: it is replaced. */
 async function readEntry(broker: Broker, node: string): Promise<Standing> {
   const message = await readStored(broker, DECLARATIONS_STREAM, subjects.declaration(node));
-  const text = message ? Buffer.from(message.data).toString("utf8") : "";
-  const standing: Standing = { text, sequence: 0, revision: null, seq: message?.seq ?? 0 };
-  try {
-    const entry = JSON.parse(text) as { sequence?: unknown; declaration?: { revision?: unknown } };
-    if (Number.isSafeInteger(entry.sequence)) standing.sequence = entry.sequence as number;
-    if (typeof entry.declaration?.revision === "string") standing.revision = entry.declaration.revision;
-  } catch {}
-  return standing;
+  const bytes = Buffer.from(message?.data ?? []);
+  return { bytes, sequence: sequenceIn(bytes) ?? entryIn(bytes)?.sequence ?? 0, seq: message?.seq ?? 0 };
 }
 
 function outranks(standing: Standing, wanted: Outgoing): boolean {
   if (standing.sequence !== wanted.sequence) return standing.sequence > wanted.sequence;
-  return standing.revision !== wanted.revision;
+  return entryIn(standing.bytes)?.revision !== wanted.revision;
 }
 
-/** Those of the batch's keys that nothing stands under, by one question to the server. */
-async function absentKeys(broker: Broker, batch: readonly Outgoing[]): Promise<ReadonlySet<string>> {
-  const present = await publishedKeys(broker);
-  return new Set(batch.map((wanted) => nodeKey(wanted.node)).filter((key) => !present.has(key)));
+function entryIn(bytes: Buffer): { sequence: number; revision: string | null } | null {
+  try {
+    const { sequence, declaration } = JSON.parse(bytes.toString("utf8"));
+    if (!Number.isSafeInteger(sequence)) return null;
+    return { sequence, revision: declaration?.revision ?? null };
+  } catch {
+    return null;
+  }
 }
 
 /** Every key that a declaration stands under: what is missing of the wanted ones is published again. */

@@ -3,7 +3,7 @@ import { ZodError } from "zod";
 import { meshError, messageOf } from "../errors.ts";
 import { type Broker, brokerFailure, readStored } from "../io/nats.ts";
 import { revisionOf } from "./canonical.ts";
-import { DECLARATIONS_STREAM, subjects } from "./names.ts";
+import { DECLARATIONS_STREAM, sequenceIn, subjects } from "./names.ts";
 import { type ObjectStore, objectStore } from "./objects.ts";
 import { Declaration, DeclarationEntry } from "./schema.ts";
 import { verify } from "./sign.ts";
@@ -174,7 +174,7 @@ export function receiveDeclarations(broker: Broker, node: string, options: Recei
     broker.connection.subscribe(subject, {
       callback: (error, message) => {
         if (error || ended.signal.aborted) return;
-        const sequence = Math.max(hint?.sequence ?? 0, sequenceIn(message.data));
+        const sequence = Math.max(hint?.sequence ?? 0, sequenceIn(message.data) ?? 0);
         hint = { sequence, after: lastSeq, tries: 0 };
         woken.abort();
         look();
@@ -240,10 +240,4 @@ function firstIssue(error: unknown): string {
   if (!(error instanceof ZodError)) return messageOf(error);
   const issue = error.issues[0];
   return issue ? `${issue.path.join(".") || "it"}: ${issue.message}` : "unknown";
-}
-
-/** The sequence an entry claims, 0 when it does not say. Only a hint. */
-function sequenceIn(data: Uint8Array): number {
-  const start = Buffer.from(data.buffer, data.byteOffset, Math.min(data.length, 64)).toString("latin1");
-  return Number(/^\{"sequence":(\d{1,15}),/.exec(start)?.[1] ?? 0);
 }

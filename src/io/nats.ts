@@ -258,6 +258,8 @@ class Link implements Broker {
       reconnect: true,
       maxReconnectAttempts: -1,
       reconnectDelayHandler: () => this.#pause(),
+      // A stack for each request that may fail costs a tenth of a publish.
+      noAsyncTraces: true,
       // A broker that is being set up again may refuse a good credential for a while.
       ignoreAuthErrorAbort: true,
     };

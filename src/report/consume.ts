@@ -10,7 +10,7 @@ import {
   deliverSubject,
   IDLE_HEARTBEAT,
   releaseConsumer,
-} from "./claim.ts";
+} from "./consume-claim.ts";
 
 export type { Consumed } from "./batcher.ts";
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { headers, type Service, type ServiceMsg } from "nats";
 import { type ObjectStore, objectStore } from "../declaration/objects.ts";
 import { meshError } from "../errors.ts";
-import type { Broker } from "../io/nats.ts";
+import { type Broker, withoutCredentials } from "../io/nats.ts";
 import { VERSION } from "../version.ts";
 import { CALL_HEADER, ERROR_CODE_HEADER, ERROR_HEADER, encodeError, OBJECT_HEADER } from "./wire.ts";
 
@@ -94,7 +94,7 @@ export function serveEndpoints(
       const result = await handlers[verb]!(bodyOf(verb, data), { id });
       return await fitting(broker, objects, Buffer.from(JSON.stringify(result ?? null)));
     } catch (error) {
-      const { number, message, body } = encodeError(error);
+      const { number, message, body } = encodeError(error, withoutCredentials);
       return {
         body,
         header: { [ERROR_CODE_HEADER]: String(number), [ERROR_HEADER]: message },

@@ -1,5 +1,4 @@
 import { MeshError, messageOf, type Next } from "../errors.ts";
-import { withoutCredentials } from "../io/nats.ts";
 
 /** Headers of a call and of its answer. The service-error ones are those of NATS micro services, which stock tools show. */
 export const CALL_HEADER = "Mesh-Call";
@@ -17,9 +16,13 @@ export function numberOf(next: Next | null): number {
   return { stalled: 400, wait: 409, retry: 503 }[next];
 }
 
-export function encodeError(error: unknown): { number: number; message: string; body: Uint8Array } {
+/** @param clean takes out of the sentence what must not leave this program */
+export function encodeError(
+  error: unknown,
+  clean: (text: string) => string,
+): { number: number; message: string; body: Uint8Array } {
   const mesh = error instanceof MeshError ? error : null;
-  const message = withoutCredentials(messageOf(error));
+  const message = clean(messageOf(error));
   const wire = {
     code: mesh?.code ?? "internal",
     message,
