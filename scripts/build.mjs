@@ -32,6 +32,9 @@ await build({
   bundle: true,
   splitting: true,
   format: "esm",
+  // Half the bytes to read at each start of `mesh`; names stay, for stack traces.
+  minifyWhitespace: true,
+  minifySyntax: true,
   platform: "node",
   target: "node20",
   sourcemap: "linked",
