@@ -1,7 +1,6 @@
 import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
 import type { ComposedNode, Composer, Composition } from "../composition/compose.ts";
 import { diffBodies } from "../composition/diff.ts";
-import { finishInSlices } from "../composition/slices.ts";
 import type { CompositionFacts, MeshView, SentView } from "../composition/view.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
 import type { ComposeFacts } from "../inventory/generation.ts";
@@ -9,7 +8,7 @@ import { type GuardNode, guard } from "../plan/guard.ts";
 import type { GuardHit } from "../plan/model.ts";
 import type { NodeTiers } from "../plan/new.ts";
 import type { Target } from "../plan/store.ts";
-import { mixView } from "../plan/tiers.ts";
+import { composeTiersInSlices } from "../plan/tiers.ts";
 
 const TIERS = [0, 1, 2] as const;
 
@@ -27,10 +26,9 @@ export interface MergeFacts extends ComposeFacts {
 export interface ComposedMerge {
   problems: Problem[];
   view: MeshView;
-  /** The whole catalogue as it will be in the end. */
-  final: Composition;
-  /** What each tier gives the nodes that change. */
-  tiers: ReadonlyArray<ReadonlyMap<string, ComposedNode>>;
+  /** What tiers 0, 1 and 2 send; the last is the catalogue as it will be. */
+  tiers: readonly [Composition, Composition, Composition];
+  /** The nodes that change, and what each tier gives them. */
   nodes: NodeTiers[];
   targets: Target[];
   unchanged: Array<{ node: string; sent: SentView }>;
@@ -39,78 +37,72 @@ export interface ComposedMerge {
 }
 
 /**
- * Composes a catalogue as it will be in the end and, where nodes change, as each tier sends it. Costs what changed: a node
- * whose revision stays is the same object in all of them.
+ * Composes a catalogue as each tier of its plan sends it. Costs what changed: a node whose inputs stay is the same object
+ * in all tiers, and as in the merge before.
  */
 export async function composeMerge(
   composer: Composer,
   catalogue: Catalogue,
   facts: MergeFacts,
 ): Promise<ComposedMerge> {
-  const base: CompositionFacts = { seats: facts.seats, ports: facts.ports };
-  const final = await composer.composeCatalogue(catalogue, base);
-  const nothing = { tiers: [], nodes: [], targets: [], unchanged: [], before: new Map() };
-  if (final.problems.length > 0) return { problems: final.problems, view: final.view, final, ...nothing };
+  const known: CompositionFacts = { seats: facts.seats, ports: facts.ports };
+  const plain = await composer.composeCatalogue(catalogue, known);
+  const nothing = { view: plain.view, nodes: [], targets: [], unchanged: [], before: new Map() };
+  if (plain.problems.length > 0)
+    return { ...nothing, problems: plain.problems, tiers: [plain, plain, plain] };
 
-  const changed = [...final.nodes.values()].filter((n) => facts.wanted.get(n.node)?.revision !== n.revision);
-  const names = changed.map(({ node }) => node);
-  const before = await facts.bodiesOf(names);
-  const tiers = await composeTiers(
-    composer,
-    final,
-    facts,
-    { ...base, finalSeats: final.seats },
-    before,
-    names,
+  const wanted = (node: string) => facts.wanted.get(node)?.revision ?? null;
+  const moved = [...plain.nodes.values()].filter(({ node, revision }) => wanted(node) !== revision);
+  const before = await facts.bodiesOf(moved.map(({ node }) => node));
+  const versions = await versionsSent(plain.view, facts);
+  const state = {
+    sent: facts.sent,
+    versions: (tree: string) => versions.get(tree),
+    // A node that keeps its revision holds just what it is composed to.
+    lastBodies: {
+      get: (node: string) => before.get(node) ?? (wanted(node) === null ? null : plain.nodes.get(node)?.body),
+    },
+  };
+  const { tiers, problems } = await composeTiersInSlices(composer, plain.view, state, known);
+  if (problems.length > 0) return { ...nothing, problems, tiers };
+
+  const all = [...tiers[2].nodes.keys()].map(
+    (node): NodeTiers => ({
+      node,
+      wanted: wanted(node),
+      revisions: revisionsOf(tiers, node, wanted(node)),
+      failing: facts.failing.has(node),
+    }),
   );
-  const problems = tiers.flatMap((tier) => tier.problems);
-  if (problems.length > 0) return { problems, view: final.view, final, ...nothing };
-
-  const perTier = tiers.map((tier) => new Map(names.map((name) => [name, tier.nodes.get(name)!])));
-  const nodes = names.map((name): NodeTiers => {
-    const [m0, m1, m2] = perTier.map((tier) => tier.get(name)?.revision ?? null);
-    const revisions = [m0 ?? null, m1 ?? null, m2 ?? null] as const;
-    return {
-      node: name,
-      wanted: facts.wanted.get(name)?.revision ?? null,
-      revisions,
-      failing: facts.failing.has(name),
-    };
-  });
-  const touched = new Set(names);
+  const changes = ({ wanted, revisions }: NodeTiers) => revisions.some((r) => r !== null && r !== wanted);
+  const nodes = all.filter(changes);
   return {
     problems: [],
-    view: final.view,
-    final,
-    tiers: perTier,
+    view: plain.view,
+    tiers,
     nodes,
-    targets: nodes.flatMap((node) => targetsOf(node, perTier)),
-    unchanged: [...final.nodes.values()]
-      .filter(({ node }) => !touched.has(node) && facts.wanted.has(node))
-      .map((composed) => ({ node: composed.node, sent: composed.sent })),
+    targets: nodes.flatMap((node) => targetsOf(node, tiers)),
+    unchanged: all
+      .filter((node) => node.wanted !== null && !changes(node))
+      .map(({ node }) => ({ node, sent: tiers[2].nodes.get(node)!.sent })),
     before,
   };
 }
 
-async function composeTiers(
-  composer: Composer,
-  final: Composition & { view: MeshView },
-  facts: MergeFacts,
-  composition: CompositionFacts,
-  before: ReadonlyMap<string, DeclarationBody>,
-  names: readonly string[],
-): Promise<Composition[]> {
-  if (names.length === 0) return [final, final, final];
-  const versions = await versionsSent(final.view, facts);
-  // A node that keeps its revision holds just what it is composed to.
-  const held = (name: string) => (facts.wanted.has(name) ? final.nodes.get(name)?.body : null);
-  const bodies = { get: (name: string) => before.get(name) ?? held(name) };
-  const composed: Composition[] = [];
-  for (const tier of TIERS) {
-    const view = mixView(final.view, facts.sent, (tree) => versions.get(tree), bodies, tier, composer);
-    composed.push(await finishInSlices(composer.composing(view, composition)));
-  }
-  return composed;
+/** A node that was never sent anything is passed over while it has nothing yet; tier 2 gives it its declaration, even an empty one. */
+function revisionsOf(
+  tiers: ComposedMerge["tiers"],
+  node: string,
+  wanted: string | null,
+): NodeTiers["revisions"] {
+  const [m0, m1, m2] = tiers.map(({ nodes }) => nodes.get(node)) as [
+    ComposedNode,
+    ComposedNode,
+    ComposedNode,
+  ];
+  const skip0 = wanted === null && m0.isEmpty;
+  const skip1 = skip0 && m1.isEmpty;
+  return [skip0 ? null : m0.revision, skip1 ? null : m1.revision, m2.revision];
 }
 
 /** Every module version that some node was last sent, by tree: those of the new catalogue, and the older ones that were kept. */
@@ -126,18 +118,16 @@ async function versionsSent(view: MeshView, facts: MergeFacts): Promise<Readonly
 }
 
 /** The tiers that change a node; `sent` is the view of the last tier that still gives the same revision. */
-function targetsOf(node: NodeTiers, tiers: ReadonlyArray<ReadonlyMap<string, ComposedNode>>): Target[] {
+function targetsOf({ node, wanted, revisions }: NodeTiers, tiers: ComposedMerge["tiers"]): Target[] {
   const targets: Target[] = [];
-  let last = node.wanted;
+  let last = wanted;
   for (const tier of TIERS) {
-    const composed = tiers[tier]!.get(node.node);
-    if (!composed) continue;
-    if (composed.revision !== last) {
-      targets.push({ node: node.node, tier, revision: composed.revision, sent: composed.sent });
-    } else if (targets.length > 0) {
-      targets.at(-1)!.sent = composed.sent;
-    }
-    last = composed.revision;
+    const revision = revisions[tier];
+    if (revision === null) continue;
+    const { sent } = tiers[tier].nodes.get(node)!;
+    if (revision !== last) targets.push({ node, tier, revision, sent });
+    else if (targets.length > 0) targets.at(-1)!.sent = sent;
+    last = revision;
   }
   return targets;
 }
@@ -153,12 +143,13 @@ export function guardOf(
     beforeBase?: ((node: string) => DeclarationBody | null) | undefined;
   },
 ): GuardHit[] {
-  const nodes = [...merge.final.nodes.values()].map((composed): GuardNode<DeclarationBody> => {
-    const changed = merge.tiers[2]?.get(composed.node);
+  const changed = new Set(merge.nodes.map(({ node }) => node));
+  const nodes = [...merge.tiers[2].nodes.values()].map((composed): GuardNode<DeclarationBody> => {
+    const { body } = composed;
     // An unchanged node counts for the shares only: it is the same before and after.
-    if (!changed) return { node: composed.node, before: composed.body, after: composed.body };
+    if (!changed.has(composed.node)) return { node: composed.node, before: body, after: body };
     const before = merge.before.get(composed.node) ?? null;
-    const node: GuardNode<DeclarationBody> = { node: composed.node, before, after: changed.body };
+    const node: GuardNode<DeclarationBody> = { node: composed.node, before, after: body };
     return about.beforeBase ? { ...node, beforeBase: about.beforeBase(composed.node) } : node;
   });
   return guard<DeclarationBody>({

@@ -70,7 +70,7 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
   const publisher = createPublisher(broker, { signer: deps.signer, objects });
   const sender = createSender({ inventory, publisher, objects, reader: deps.reader, fault });
   const consumptions: Consumption[] = [];
-  const memory = { facts: null };
+  const memory = { facts: null, kept: new Map<string, number>() };
   let wake: NodeJS.Timeout | undefined;
 
   /** Runs until it works, or the epoch is over. */

@@ -1,4 +1,4 @@
-import type { Catalogue, Problem } from "../catalogue/catalogue.ts";
+import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
 import type { CatalogueReader } from "../catalogue/open.ts";
 import type { Composer } from "../composition/compose.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
@@ -18,6 +18,8 @@ import { type ComposedMerge, composeMerge, guardOf } from "./compose-merge.ts";
 import type { Sender } from "./sender.ts";
 
 const BODIES_AT_ONCE = 1_000;
+/** Module versions are marked as in use again after so long, ms (monotonic). */
+const KEPT_AGAIN_AFTER = 1_800_000;
 
 export interface ReconcileDeps {
   inventory: Inventory;
@@ -31,7 +33,7 @@ export interface ReconcileDeps {
   seats: Readonly<Record<string, string>>;
   fault: Fault;
   /** What was read of the inventory last time: only what moved since is read again. */
-  memory: { facts: ComposeFacts | null };
+  memory: { facts: ComposeFacts | null; kept: Map<string, number> };
 }
 
 /**
@@ -58,7 +60,7 @@ export async function reconcile(deps: ReconcileDeps): Promise<Reconciled> {
     const merge = await composeMerge(deps.composer, read.catalogue, facts);
     if (merge.problems.length > 0)
       return refuse(deps, { commit: tip.commit, subject: read.catalogue.subject, problems: merge.problems });
-    deps.sender.offer(merge.final.nodes.values());
+    deps.sender.offer(objectsOf(merge));
     await saveSeen(deps.inventory.db, {
       ref: deps.ref,
       commit: tip.commit,
@@ -132,7 +134,7 @@ async function saveMerge(deps: ReconcileDeps, composed: Composed) {
   const { catalogue, commit, facts, merge } = composed;
   const hits = await guardHits(deps, composed);
   const { message } = await deps.reader.commit(commit);
-  await keepWhatIsSent(inventory, merge);
+  await keepWhatIsSent(deps, merge);
   deps.fault("merge");
   return mergePlan(
     { inventory, epoch, clock },
@@ -148,7 +150,7 @@ async function saveMerge(deps: ReconcileDeps, composed: Composed) {
         mode,
         retire,
       })),
-      ports: merge.final.ports,
+      ports: merge.tiers[2].ports,
       targets: merge.targets,
       unchanged: merge.unchanged,
       sentBefore: facts.sent,
@@ -171,15 +173,32 @@ async function saveMerge(deps: ReconcileDeps, composed: Composed) {
   );
 }
 
-/** Everything that targets point to is in the store before the plan is. */
-async function keepWhatIsSent(inventory: Inventory, merge: ComposedMerge): Promise<void> {
-  const placed = [...merge.view.nodes.values()].flatMap(({ modules }) => [...modules.values()]);
-  await keepModuleVersions(inventory.db, new Set(placed.map(({ version }) => version)));
+function objectsOf({ tiers, nodes }: ComposedMerge) {
+  const of = (names: Iterable<string>) =>
+    [...names].flatMap((name) => tiers.flatMap((tier) => tier.nodes.get(name) ?? []));
+  return { changed: of(nodes.map(({ node }) => node)), all: () => of(tiers[2].nodes.keys()) };
+}
+
+/** Everything that targets point to is in the store before the plan is. What was kept and is not sent goes after an hour. */
+async function keepWhatIsSent(
+  { inventory, clock, memory }: ReconcileDeps,
+  merge: ComposedMerge,
+): Promise<void> {
+  const now = clock.monotonic();
+  const versions = new Map<string, ModuleVersion>();
+  for (const { modules } of merge.view.nodes.values()) {
+    for (const { version } of modules.values()) {
+      if (now - (memory.kept.get(version.tree) ?? Number.NEGATIVE_INFINITY) > KEPT_AGAIN_AFTER)
+        versions.set(version.tree, version);
+    }
+  }
+  await keepModuleVersions(inventory.db, versions.values());
+  for (const tree of versions.keys()) memory.kept.set(tree, now);
   for (let at = 0; at < merge.targets.length; at += BODIES_AT_ONCE) {
     const bodies = merge.targets.slice(at, at + BODIES_AT_ONCE).map(({ node, tier, revision }) => ({
       node,
       revision,
-      body: merge.tiers[tier]!.get(node)!.text(),
+      body: merge.tiers[tier].nodes.get(node)!.text(),
     }));
     await keepBodies(inventory.db, bodies);
   }

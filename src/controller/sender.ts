@@ -26,8 +26,11 @@ interface Offered {
  * effect: what was published is marked after, and the key takes no lower sequence.
  */
 export interface Sender {
-  /** Bodies that declarations of these nodes point to; put into the object store before anything is published. */
-  offer(nodes: Iterable<ComposedNode>): void;
+  /**
+   * Bodies that declarations point to; put into the object store before anything is published. `changed` is asked at every
+   * merge, `all` only while it is not known what the store holds (at the start, after it was wiped).
+   */
+  offer(nodes: { changed: readonly ComposedNode[]; all(): Iterable<ComposedNode> }): void;
   /** The broker's store was wiped: nothing that was put there is there. */
   forget(): void;
   /** Until nothing is unpublished. Throws SendingFailed, StoreUnreachable or a failure of the broker: run it again. */
@@ -44,6 +47,7 @@ export function createSender(deps: {
   const { inventory, publisher, objects, reader, fault } = deps;
   const offered = new Map<string, Offered>();
   const put = new Set<string>();
+  let allOffered = false;
 
   async function putObjects(): Promise<void> {
     for (const [sha256, body] of offered) {
@@ -72,13 +76,17 @@ export function createSender(deps: {
   }
 
   return {
-    offer(nodes) {
-      for (const node of nodes) {
+    offer({ changed, all }) {
+      for (const node of allOffered ? changed : all()) {
         for (const [sha256, { oid, bytes }] of node.objects)
           if (!put.has(sha256)) offered.set(sha256, { oid, bytes });
       }
+      allOffered = true;
     },
-    forget: () => put.clear(),
+    forget() {
+      put.clear();
+      allOffered = false;
+    },
     async send() {
       for (;;) {
         const batch = await readUnpublished(inventory.db, BATCH);
