@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { accessSync, constants, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { delimiter, join } from "node:path";
@@ -105,21 +106,21 @@ export async function freePort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
-/** Resolves once the server on `port` greets and says that JetStream is on. */
+/** Resolves once the server on `port` greets, says that JetStream is on, and is the one of that name: another may have been faster to the port. */
 export async function natsReady(
   port: number,
-  options: { within?: number; alive?: () => boolean } = {},
+  options: { within?: number; alive?: () => boolean; name?: string } = {},
 ): Promise<boolean> {
   const until = Date.now() + (options.within ?? 15_000);
   while (Date.now() < until) {
     if (options.alive && !options.alive()) return false;
-    if (await greets(port)) return true;
+    if (await greets(port, options.name)) return true;
     await delay(25);
   }
   return false;
 }
 
-function greets(port: number): Promise<boolean> {
+function greets(port: number, name: string | undefined): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: "127.0.0.1" });
     const end = (answer: boolean) => {
@@ -132,9 +133,18 @@ function greets(port: number): Promise<boolean> {
     socket.once("close", () => end(false));
     socket.on("data", (bytes) => {
       text += bytes.toString("utf8");
-      if (text.includes("\n")) end(text.startsWith("INFO ") && text.includes('"jetstream":true'));
+      if (text.includes("\n")) end(isGreeting(text, name));
     });
   });
+}
+
+function isGreeting(text: string, name: string | undefined): boolean {
+  try {
+    const info = JSON.parse(text.replace(/^INFO /, "")) as { jetstream?: boolean; server_name?: string };
+    return info.jetstream === true && (name === undefined || info.server_name === name);
+  } catch {
+    return false;
+  }
 }
 
 export interface RunningNats {
@@ -161,11 +171,12 @@ export async function startNats(options: {
   log?: string;
 }): Promise<RunningNats> {
   const port = options.port || (await freePort());
+  const name = options.name ?? `mesh-${randomBytes(4).toString("hex")}`;
   const log = options.log ?? join(options.dir, "nats.log");
   const storeDir = join(options.dir, "nats");
   const config = join(options.dir, "nats.conf");
   mkdirSync(storeDir, { recursive: true, mode: 0o700 });
-  writeFileSync(config, natsConfig({ ...options, port, storeDir }), { mode: 0o600 });
+  writeFileSync(config, natsConfig({ ...options, name, port, storeDir }), { mode: 0o600 });
   const out = openSync(log, "a", 0o600);
   const child = spawn(options.binary, ["-c", config], {
     detached: true,
@@ -180,7 +191,7 @@ export async function startNats(options: {
   child.once("exit", (code, signal) => {
     ended = `it ended with ${signal ?? `exit code ${code}`}`;
   });
-  const ready = await natsReady(port, { alive: () => ended === null });
+  const ready = await natsReady(port, { name, alive: () => ended === null });
   if (!ready || child.pid === undefined) {
     if (child.pid !== undefined && ended === null) child.kill("SIGKILL");
     const why = ended ?? "does not answer with JetStream within 15 s";

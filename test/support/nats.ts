@@ -31,7 +31,7 @@ export interface TestNats {
 }
 
 // One keeper for the whole life of a test server; the folder goes when the pipe closes.
-const KEEPER = `
+export const KEEPER = `
 pid=
 quit() { [ -z "$pid" ] || { kill -9 "$pid"; wait "$pid"; } 2>/dev/null; pid=; }
 while read -r word; do
@@ -52,8 +52,9 @@ export async function startTestNats(
   const storeDir = join(dir, "store");
   const credential = { user: "mesh", pass: "s3cret-of-the-test" };
   const port = await freePort();
+  const name = `test-${port}-${process.pid}`;
   const config = join(dir, "nats.conf");
-  writeFileSync(config, natsConfig({ ...credential, ...options, port, storeDir }), { mode: 0o600 });
+  writeFileSync(config, natsConfig({ ...credential, ...options, name, port, storeDir }), { mode: 0o600 });
   const keeper = keep(file, config, dir);
   let pid: number | null = null;
 
@@ -69,7 +70,7 @@ export async function startTestNats(
       if (pid !== null) return;
       mkdirSync(storeDir, { recursive: true });
       pid = await keeper.say("start");
-      if (!(await natsReady(port))) throw new Error(`nats-server does not answer; see ${dir}/log`);
+      if (!(await natsReady(port, { name }))) throw new Error(`nats-server does not answer; see ${dir}/log`);
     },
     async kill() {
       await keeper.say("kill");
