@@ -35,7 +35,7 @@ export function accountOf(situation: Situation): Account {
       ]
     : [];
   return {
-    outcome: outcomeOf(situation, resources),
+    outcome: outcomeOf(situation),
     error: refused ?? situation.trouble ?? firstError(resources),
     revision: declaration?.revision ?? null,
     sequence: declaration?.sequence ?? 0,
@@ -47,7 +47,8 @@ export function accountOf(situation: Situation): Account {
 
 function resourceReport(resource: DeclaredResource, situation: Situation): ResourceReport {
   const { id, type } = resource;
-  const result = situation.pass?.results.get(id);
+  const found = situation.pass?.results.get(id);
+  const result = found?.state === "failed" && holdsAgain(id, situation.supervisor) ? undefined : found;
   const base: ResourceReport = {
     id,
     type,
@@ -92,21 +93,32 @@ function leftovers({ state, pass }: Situation, declaration: Declaration): Resour
   return [...left, ...failed];
 }
 
-function outcomeOf(situation: Situation, resources: readonly ResourceReport[]): Report["outcome"] {
+/** What follows for the declaration as a whole. Cheap: asked at every check and every change of a process. */
+export function outcomeOf(situation: Situation): Report["outcome"] {
   const { declaration, pass, refused, supervisor } = situation;
   if (refused !== null) return "refused";
   if (!declaration) return "none";
   if (situation.trouble !== null) return "failed";
   if (declaration.body.mode === "observe") return pass === null ? "applying" : "observed";
   if (pass === null || !pass.finished) return "applying";
-  const states = new Set(resources.map(({ state }) => state));
-  if (states.has("failed")) return "failed";
-  if (states.has("waiting") || states.has("skipped")) return "waiting";
-  const proving = declaration.body.resources.some(
-    ({ id, type }) => type === "process" && supervisor.status(id)?.proof !== "proven",
-  );
+  let proving = false;
+  let waiting = false;
+  for (const [id, { state }] of pass.results) {
+    if (state === "failed" && !holdsAgain(id, supervisor)) return "failed";
+    waiting ||= state === "waiting" || state === "skipped";
+  }
+  for (const { id, type } of declaration.body.resources) {
+    if (type !== "process") continue;
+    const proof = supervisor.status(id)?.proof;
+    if (proof === "failed" && pass.results.get(id)?.state !== "waiting") return "failed";
+    proving ||= proof !== "proven";
+  }
+  if (waiting) return "waiting";
   return proving ? "applying" : "applied";
 }
+
+/** A process that failed in the last pass and passed its check since. */
+const holdsAgain = (id: string, supervisor: Statuses) => supervisor.status(id)?.proof === "proven";
 
 function firstError(resources: readonly ResourceReport[]): string | null {
   const bad =

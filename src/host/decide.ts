@@ -49,10 +49,7 @@ export function decide(
   now: number,
 ): Step[] {
   const owners = new Map(declared.resources.map((resource) => [keyOf(resource), resource]));
-  const entries = withSupervised(recorded.entries, observed.supervised);
-  const ending = [...entries].filter(
-    ([key, entry]) => entry.left === null && owners.get(key)?.type !== entry.type,
-  );
+  const ending = endingOf(recorded.entries, owners, observed.supervised);
   const gone = new Set<string>();
   const steps: Step[] = [];
   for (const resource of declared.resources) {
@@ -73,15 +70,24 @@ export function decide(
   return [...steps, ...leavingOrder(prunes).map((step) => heldPrune(step, held(step)))];
 }
 
-function withSupervised(entries: HostState["entries"], supervised: readonly string[]): Map<string, Entry> {
-  const all = new Map(Object.entries(entries));
+/** What is recorded, or runs, and that no declared resource of its kind owns now. */
+function endingOf(
+  entries: HostState["entries"],
+  owners: ReadonlyMap<string, DeclaredResource>,
+  supervised: readonly string[],
+): [string, Entry][] {
+  const ending: [string, Entry][] = [];
+  for (const key in entries) {
+    const entry = entries[key]!;
+    if (entry.left === null && owners.get(key)?.type !== entry.type) ending.push([key, entry]);
+  }
   for (const id of supervised) {
     const key = `process:${id}`;
     const module = id.slice(0, id.indexOf("."));
-    if (!all.has(key))
-      all.set(key, { id, module, type: "process", digest: "", made: true, record: {}, left: null });
+    if (!entries[key] && !owners.has(key))
+      ending.push([key, { id, module, type: "process", digest: "", made: true, record: {}, left: null }]);
   }
-  return all;
+  return ending;
 }
 
 /** Of what ends: what `resource` takes by name, what is of another kind at its claim, a file where its folder must be. */

@@ -3,7 +3,7 @@ import { messageOf } from "../errors.ts";
 import type { Clock } from "../io/clock.ts";
 import type { HostEvent, Report } from "../report/schema.ts";
 import type { HostPlace } from "../resources/driver.ts";
-import { type Account, accountOf } from "./account.ts";
+import { type Account, accountOf, outcomeOf, type Situation } from "./account.ts";
 import { decide, differencesOf, type Step } from "./decide.ts";
 import { type Drivers, type Execution, execute, type Pass } from "./execute.ts";
 import { observe } from "./observe.ts";
@@ -103,7 +103,11 @@ class Loop implements HostLoop {
   }
 
   account(): Account {
-    return accountOf({
+    return accountOf(this.situation());
+  }
+
+  private situation(): Situation {
+    return {
       place: this.parts.place,
       declaration: this.declaration,
       state: this.state,
@@ -112,7 +116,7 @@ class Loop implements HostLoop {
       refused: this.refusal,
       trouble: this.trouble,
       supervisor: this.parts.supervisor,
-    });
+    };
   }
 
   passSignal(): AbortSignal {
@@ -241,7 +245,7 @@ class Loop implements HostLoop {
   }
 
   private tell(first: boolean, pass: Pass): void {
-    const { outcome } = this.account();
+    const outcome = outcomeOf(this.situation());
     const moved = outcome !== this.outcome;
     this.outcome = outcome;
     if (first && outcome === "applied")
@@ -299,7 +303,7 @@ class Loop implements HostLoop {
 
   private processChanged(event: HostEvent | null): void {
     if (event) this.parts.onEvent(event);
-    const { outcome } = this.account();
+    const outcome = outcomeOf(this.situation());
     const moved = outcome !== this.outcome && this.pass?.finished === true;
     if (moved) {
       this.outcome = outcome;

@@ -26,26 +26,42 @@ export interface FileParts {
   now: () => number;
 }
 
+interface Wanted {
+  uid: number | null | "unknown";
+  gid: number | null | "unknown";
+}
+
 const SAME: Observation = { state: "same", fields: [], detail: "" };
 /** A change within this time of looking may leave the same times and size: what is that young is hashed again. */
 const SETTLED_MS = 2_000;
 const LARGEST_BACKUP = 64 * 1024 * 1024;
 
 const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
-const signatureOf = (s: Stats) => `${s.dev}:${s.ino}:${s.size}:${s.mtimeMs}:${s.ctimeMs}`;
+/** Nothing of a file can change and leave all of these; its mode and owner move ctime too. */
+const unmoved = (a: Stats, b: Stats) =>
+  a.ctimeMs === b.ctimeMs &&
+  a.mtimeMs === b.mtimeMs &&
+  a.size === b.size &&
+  a.ino === b.ino &&
+  a.dev === b.dev;
 
-/** Tells whether a file holds what it should: by stat alone while nothing moved, else by hashing it once. */
+/** Digests of files: by stat alone while nothing moved, else by hashing once. */
 function createHasher(files: Files, now: () => number) {
-  const seen = new Map<string, { signature: string; sha: string; settled: boolean }>();
+  const seen = new Map<string, { stat: Stats; sha: string; settled: boolean }>();
   return {
+    /** Whether what was seen before still holds without looking into the file. */
+    unmoved(path: string, stat: Stats): boolean {
+      const known = seen.get(path);
+      return known?.settled === true && unmoved(known.stat, stat);
+    },
     async shaOf(path: string, stat: Stats): Promise<string> {
       const known = seen.get(path);
-      if (known?.settled && known.signature === signatureOf(stat)) return known.sha;
+      if (known?.settled && unmoved(known.stat, stat)) return known.sha;
       const at = now();
       const hashed = await files.hash(path);
       if (hashed === null) return "";
       const settled = Math.max(hashed.stat.ctimeMs, hashed.stat.mtimeMs) < at - SETTLED_MS;
-      seen.set(path, { signature: signatureOf(hashed.stat), sha: hashed.sha, settled });
+      seen.set(path, { stat: hashed.stat, sha: hashed.sha, settled });
       return hashed.sha;
     },
   };
@@ -100,10 +116,20 @@ export function createFileDriver(parts: FileParts): Driver<DeclaredFile, FileRec
   const hasher = createHasher(files, parts.now);
   const bodies = createBodies(place, parts.objects);
 
-  async function look(
-    d: DeclaredFile,
-    wanted: { uid: number | null | "unknown"; gid: number | null | "unknown" },
-  ): Promise<Observation | Error> {
+  /** Declared files that were as declared, with the owners that this meant then. */
+  const held = new WeakMap<DeclaredFile, Wanted>();
+
+  /** The whole check of a file that nobody touched: one stat. */
+  function holds(d: DeclaredFile, wanted: Wanted): boolean {
+    const before = held.get(d);
+    if (!before || before.uid !== wanted.uid || before.gid !== wanted.gid) return false;
+    const real = place.realPath(d.path);
+    const stat = files.stat(real);
+    return stat !== undefined && stat.nlink === 1 && hasher.unmoved(real, stat);
+  }
+
+  async function look(d: DeclaredFile, wanted: Wanted): Promise<Observation | Error> {
+    held.delete(d);
     const real = place.realPath(d.path);
     try {
       const stat = files.stat(real);
@@ -113,7 +139,10 @@ export function createFileDriver(parts: FileParts): Driver<DeclaredFile, FileRec
         return { state: "differs", fields: ["path"], detail: `${d.path} is there and is not a regular file` };
       const differences = metaDifferences(d, wanted, stat);
       if ((await hasher.shaOf(real, stat)) !== bodies.shaOf(d)) differences.push(["content", "content"]);
-      if (differences.length === 0) return SAME;
+      if (differences.length === 0) {
+        held.set(d, wanted);
+        return SAME;
+      }
       return {
         state: "differs",
         fields: differences.map(([field]) => field),
@@ -132,7 +161,10 @@ export function createFileDriver(parts: FileParts): Driver<DeclaredFile, FileRec
         async () => {
           const wanted = await ownersOf(place, accounts, declared);
           const seen = new Map<string, Observation | Error>();
-          for (const d of declared) seen.set(d.id, await look(d, wanted(d)));
+          for (const d of declared) {
+            const owners = wanted(d);
+            seen.set(d.id, holds(d, owners) ? SAME : await look(d, owners));
+          }
           return seen;
         },
       ),
