@@ -1,6 +1,6 @@
 import type { CatalogueReader } from "../catalogue/open.ts";
 import type { Composer } from "../composition/compose.ts";
-import { STREAMS } from "../declaration/names.ts";
+import { nodeKey, STREAMS } from "../declaration/names.ts";
 import { objectStore } from "../declaration/objects.ts";
 import { createPublisher } from "../declaration/publish.ts";
 import type { Signer } from "../declaration/sign.ts";
@@ -138,7 +138,7 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
   ) => {
     fault("fold");
     const position = { stream: at.stream, created: at.created, seq: at.sequence };
-    const messages = batch.map(({ sequence, data }) => ({ seq: sequence, data: parsed(data) }));
+    const messages = batch.map((message) => ({ seq: message.sequence, data: reported(message) }));
     const folded = await withEpoch(inventory, epoch, (tx) => foldReports(tx, messages, position));
     fault("folded");
     if (folded.rejected > 0) log.warn({ rejected: folded.rejected }, "reports were set aside");
@@ -226,10 +226,15 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
   };
 }
 
-function parsed(data: Uint8Array): unknown {
+/** What a message on EVENTS holds. One that speaks for another node than its subject allows is no report. */
+function reported({ subject, data }: Consumed): unknown {
   const text = Buffer.from(data).toString("utf8");
   try {
-    return JSON.parse(text);
+    const value = JSON.parse(text) as { node?: unknown } | null;
+    const node = typeof value?.node === "string" ? value.node : "";
+    return nodeKey(node) === subject.split(".")[2]
+      ? value
+      : `${subject} speaks for ${node || "nobody"}: ${text}`;
   } catch {
     return text;
   }

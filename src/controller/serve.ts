@@ -22,6 +22,8 @@ const SEAT = "mesh-controller";
 /** How long `plan latest` waits for the tip's plan, ms. */
 const LOOK_WITHIN = 4_000;
 const DUTY_STOP = 5_000;
+/** Reconnects within this, ms: well before the consumers are given up as silent. */
+const RECONNECT_SPREAD = 300;
 
 /**
  * Runs a controller until the signal aborts: opens the store and the broker (waiting for them, and saying so), answers
@@ -36,7 +38,12 @@ export async function serve(config: ControllerConfig, log: Log, signal: AbortSig
   let ready = (): { ok: boolean; text: string } => health;
   log.info({ id, http: http.url }, "controller started");
 
-  const broker = connectBroker({ url: config.broker, name: `mesh-controller ${id}`, log });
+  const broker = connectBroker({
+    url: config.broker,
+    name: `mesh-controller ${id}`,
+    log,
+    spread: RECONNECT_SPREAD,
+  });
   const inventory = await insist("the store", () => openInventory(config.store, { name: id }), {
     clock,
     log,
