@@ -108,7 +108,10 @@ function soaks(draft: Draft, tier: Tier, more: boolean): Outcome | null {
 /** Those that may be sent now, in order of name, those failing before the plan last: a healthy node is the better first one. */
 function candidates(draft: Draft, entries: readonly Entry[]): Entry[] {
   const ready = entries.filter(
-    (entry) => entry.node.state === "pending" && heard(draft.plan, factsOf(draft, entry), draft.now),
+    (entry) =>
+      entry.node.state === "pending" &&
+      !entry.node.released &&
+      heard(draft.plan, factsOf(draft, entry), draft.now),
   );
   return ready.sort(
     (a, b) =>

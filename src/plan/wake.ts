@@ -11,7 +11,7 @@ export function nextWakeAt(plan: Plan, facts: PlanFacts, now: number): number | 
   if (listened === null) return null;
   const times = plan.tiers.flatMap((tier) => [
     ...soakEnd(plan, tier),
-    ...tier.nodes.flatMap((node) => nodeTimes(plan, facts, tier, node, listened)),
+    ...tier.nodes.flatMap((node) => nodeTimes(plan, facts, now, tier, node, listened)),
   ]);
   const next = times.filter((at) => at > now);
   return next.length === 0 ? null : next.reduce((a, b) => Math.min(a, b));
@@ -22,9 +22,18 @@ function soakEnd(plan: Plan, tier: Tier): number[] {
   return [timeOf(tier.batchDoneAt) + plan.rollout.soak];
 }
 
-function nodeTimes(plan: Plan, facts: PlanFacts, tier: Tier, node: PlanNode, listened: number): number[] {
+function nodeTimes(
+  plan: Plan,
+  facts: PlanFacts,
+  now: number,
+  tier: Tier,
+  node: PlanNode,
+  listened: number,
+): number[] {
   const seenAt = facts.nodes.get(node.node)?.seenAt ?? null;
-  const quiet = Math.max(listened, seenAt === null ? 0 : timeOf(seenAt) + silentAfter(plan));
+  const quietAt = seenAt === null ? 0 : timeOf(seenAt) + silentAfter(plan);
+  // A `seenAt` from before the clock went back says nothing: everybody is listened to anew.
+  const quiet = quietAt - now < 2 * silentAfter(plan) ? Math.max(listened, quietAt) : listened;
   const progress = node.progressAt === null ? 0 : timeOf(node.progressAt);
   if (node.state === "sent") {
     const connected = facts.connectedAt === null ? 0 : timeOf(facts.connectedAt);
@@ -33,6 +42,5 @@ function nodeTimes(plan: Plan, facts: PlanFacts, tier: Tier, node: PlanNode, lis
       Math.max(quiet, progress + silentAfter(plan)),
     ];
   }
-  const watched = tier.state === "rolling-out" && (node.state === "pending" || node.batch === tier.batch);
-  return watched && node.state !== "skipped" ? [quiet] : [];
+  return tier.state === "rolling-out" && node.state !== "skipped" ? [quiet] : [];
 }

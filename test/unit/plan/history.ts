@@ -73,7 +73,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ op: fc.constantFrom("push" as const, "ahead" as const, "gone" as const), node }),
   },
-  { weight: 2, arbitrary: fc.record({ op: fc.constant("step" as const), ms: steps }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant("step" as const), ms: steps }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant("idle" as const), ms: fc.constant(400_000) }) },
   {
     weight: 6,
@@ -171,8 +171,14 @@ const PERFORM = {
       rollout: ROLLOUTS[rollout]!,
     });
   },
-  tick: (world, _oracle, _names, { ms }) => world.tick(ms),
-  idle: (world, _oracle, _names, { ms }) => world.tick(ms),
+  tick: (world, _oracle, _names, { ms }) => {
+    world.tick(ms);
+    catchUp(world);
+  },
+  idle: (world, oracle, _names, { ms }) => {
+    world.tick(ms);
+    oracle.disturbed();
+  },
   step: (world, oracle, _names, { ms }) => {
     world.step(ms);
     oracle.stepped(ms);
@@ -198,24 +204,27 @@ const PERFORM = {
   gone: (world, _oracle, names, { node }) => {
     world.machines.delete(names[node % names.length]!);
   },
-  push: (world, _oracle, names, { node }) => sendAnew(world, names[node % names.length]!, 0),
-  ahead: (world, _oracle, names, { node }) => sendAnew(world, names[node % names.length]!, 50),
+  push: (world, _oracle, names, { node }) => push(world, names[node % names.length]!),
+  ahead: (world, _oracle, names, { node }) => ahead(world, names[node % names.length]!),
   freezeMesh: (world) => {
     world.frozen = { reason: "", by: "ops" };
   },
   unfreezeMesh: (world) => {
     world.frozen = null;
   },
-  restart: (world) => {
-    world.plans.splice(0, world.plans.length, ...structuredClone(world.plans));
+  restart: (world, oracle) => {
+    world.plans.splice(0, world.plans.length, ...JSON.parse(JSON.stringify(world.plans)));
     world.connectedAt = world.iso(world.now);
     world.steppedAt = null;
+    oracle.connected();
   },
   disconnect: (world) => {
     world.connectedAt = null;
   },
-  connect: (world) => {
-    world.connectedAt ??= world.iso(world.now);
+  connect: (world, oracle) => {
+    if (world.connectedAt !== null) return;
+    world.connectedAt = world.iso(world.now);
+    oracle.connected();
   },
   builder: (world) => {
     world.builderThere = !world.builderThere;
@@ -243,23 +252,29 @@ function setIf(world: World, name: string, facts: Partial<NodeFacts>): void {
   if (world.machines.has(name)) world.set(name, facts);
 }
 
-/** The inventory sends the same once more: `mesh push`, or a host that knows a higher sequence than a restored store. */
-function sendAnew(world: World, name: string, ahead: number): void {
+/** The inventory sends the same once more: `mesh push`. */
+function push(world: World, name: string): void {
   const machine = world.machines.get(name);
   if (!machine || machine.facts.wantedSequence === 0) return;
-  const known = machine.facts.wantedSequence + ahead;
-  if (ahead > 0) {
-    const reported = {
-      sequence: known,
-      revision: "lost",
-      outcome: "applied" as const,
-      error: null,
-      progress: "lost",
-    };
-    world.set(name, { reported });
+  const sequence = Math.max(machine.facts.wantedSequence, machine.facts.reported?.sequence ?? 0) + 1;
+  world.set(name, { wantedSequence: sequence });
+  machine.sent.push(sequence);
+}
+
+/** A host knows a higher sequence than the store, which was restored: noticed, and sent again, a little later (`catchUp`). */
+function ahead(world: World, name: string): void {
+  const machine = world.machines.get(name);
+  if (!machine || machine.facts.wantedSequence === 0) return;
+  const sequence = machine.facts.wantedSequence + 50;
+  world.set(name, {
+    reported: { sequence, revision: "lost", outcome: "applied", error: null, progress: "lost" },
+  });
+}
+
+function catchUp(world: World): void {
+  for (const [name, { facts }] of world.machines) {
+    if ((facts.reported?.sequence ?? 0) > facts.wantedSequence) push(world, name);
   }
-  world.set(name, { wantedSequence: known + 1 });
-  machine.sent.push(known + 1);
 }
 
 function finishBuilds(world: World, state: "building" | "done" | "failed"): void {
@@ -278,18 +293,19 @@ function finishBuilds(world: World, state: "building" | "done" | "failed"): void
 function comeRound(world: World, oracle: Oracle, heal: History["heal"]): void {
   world.frozen = null;
   world.builderThere = true;
-  world.connectedAt ??= world.iso(world.now);
+  PERFORM.connect(world, oracle);
   for (const [name, machine] of world.machines) {
     machine.up = true;
     world.set(name, { frozen: false });
   }
   for (let round = 0; round < 150 && world.plan.state !== "done"; round++) {
     world.tick(20_000);
+    catchUp(world);
     oracle.work();
     const { plan } = world;
     const failedBuild = plan.tiers.some(({ builds }) => builds.some(({ state }) => state === "failed"));
     if (plan.stopped || failedBuild || (heal === "retry" && round % 10 === 9)) command(world, "retry");
-    command(world, "confirm");
+    if (plan.guard.hits.length > 0 && !plan.guard.confirmed) command(world, "confirm");
     finishBuilds(world, "done");
     for (const { node, state } of world.nodes()) {
       if (state === "sent" || (heal === "self" && state === "failed")) oracle.report(node, "applied");

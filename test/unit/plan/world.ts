@@ -176,6 +176,8 @@ export class World {
     const { wantedSequence, wantedRevision, frozen } = machine.facts;
     if (!machine.up || wantedSequence === 0 || frozen || this.frozen || this.connectedAt === null)
       return false;
+    // A host takes nothing below what it holds.
+    if (wantedSequence < (machine.facts.reported?.sequence ?? 0)) return false;
     const progress = `${++this.reports}`;
     const reported = { sequence: wantedSequence, revision: wantedRevision, outcome, error, progress };
     machine.facts = { ...machine.facts, reported };
