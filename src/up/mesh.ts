@@ -260,6 +260,7 @@ export async function stopLeftovers(dir: string, around: Surroundings): Promise<
     if (pid !== null) await part.stop(pid);
     removePid(layout, "postgres");
   }
+  removePid(layout, "up");
 }
 
 /** Removes everything of a mesh that does not run any more. */

@@ -23,11 +23,14 @@ async function down(app: App, options: { dir: string; purge?: boolean }): Promis
   if (!existsSync(layout.state)) throw new NotAMeshFolder({ dir: options.dir });
   const parent = lockHolder(layout.run);
   if (parent !== null) await endParent(layout.run, parent);
-  await stopLeftovers(options.dir, {
-    programs: app.programs,
-    env: app.env,
-    say: (text) => app.out.note(text),
-  });
+  // A parent that ended by itself has stopped everything; one that was killed, or killed long ago, has not.
+  const leftBehind = parent === null || existsSync(layout.pidFile("up"));
+  if (leftBehind)
+    await stopLeftovers(options.dir, {
+      programs: app.programs,
+      env: app.env,
+      say: (text) => app.out.note(text),
+    });
   if (options.purge) await purge(options.dir);
   app.out.print(`the mesh in ${options.dir} is ${options.purge ? "removed" : "down"}`);
   return EXIT.done;
