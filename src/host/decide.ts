@@ -113,7 +113,7 @@ function judge(resource: DeclaredResource, recorded: HostState, observed: Observ
   const failing = observed.failing.get(id);
 
   if (!(seen instanceof Error) && seen.state === "same") {
-    const settle: Step[] = before && failing === undefined ? [{ kind: "settle", id, module }] : [];
+    const settle: Step[] = before ? [{ kind: "settle", id, module }] : [];
     const handOn = observed.fresh === true && resource.type === "process";
     const steps =
       handOn || needsRecord(mine, resource, seen)

@@ -52,8 +52,11 @@ export interface HostLoop {
 }
 
 interface Times {
+  /** When the last pass ended, and the last full one; monotonic. */
   checked: number;
   reconciled: number;
+  /** When the last pass began; wall clock. */
+  looked: number;
 }
 
 export function createLoop(parts: LoopParts): HostLoop {
@@ -148,12 +151,19 @@ class Loop implements HostLoop {
     signal.addEventListener("abort", end, { once: true });
     this.parts.supervisor.onChange((_id, event) => this.processChanged(event));
     await this.begin();
-    const times: Times = { checked: Number.NEGATIVE_INFINITY, reconciled: Number.NEGATIVE_INFINITY };
+    const times: Times = {
+      checked: Number.NEGATIVE_INFINITY,
+      reconciled: Number.NEGATIVE_INFINITY,
+      looked: 0,
+    };
     while (!signal.aborted) {
       const accepted = this.acceptPending();
       const now = this.parts.clock.monotonic();
       const full = accepted || now - times.reconciled >= (this.declaration?.body.host.reconcile ?? 0);
-      if (this.declaration) await this.guardedPass(full || this.poked, accepted || this.pass === null);
+      const poked = this.poked;
+      this.poked = false;
+      times.looked = this.parts.clock.now();
+      if (this.declaration) await this.guardedPass(full || poked, accepted || this.pass === null);
       times.checked = this.parts.clock.monotonic();
       if (full) times.reconciled = times.checked;
       await this.rest(times, signal);
@@ -218,7 +228,6 @@ class Loop implements HostLoop {
   }
 
   private async guardedPass(full: boolean, tell: boolean): Promise<void> {
-    this.poked = false;
     const long = new AbortController();
     if (tell)
       this.parts.clock
@@ -320,7 +329,9 @@ class Loop implements HostLoop {
     if (this.declaration) {
       const { check, reconcile } = this.declaration.body.host;
       waits.push(times.checked + check - clock.monotonic(), times.reconciled + reconcile - clock.monotonic());
-      for (const { notBefore } of Object.values(this.state.attempts)) waits.push(notBefore - clock.now());
+      // One that could have been tried in the last pass, and was not, waits for the next check like everything else.
+      for (const { notBefore } of Object.values(this.state.attempts))
+        if (notBefore > times.looked) waits.push(notBefore - clock.now());
     }
     const over = new AbortController();
     this.wake = () => over.abort();

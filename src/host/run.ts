@@ -38,7 +38,8 @@ export async function runHost(options: RunOptions, environment: HostEnvironment)
   const context = contextOf(options, environment, log);
   const place = placeAt(options.root, true);
   let reporting: Reporting | null = null;
-  const machine = await openMachine(place, environment, faultAt(environment.fault), {
+  const fault = faultAt(environment.fault);
+  const machine = await openMachine(place, environment, fault, {
     onEvent: (event) => {
       log.info({ resource: event.resource, kind: event.kind }, event.detail);
       reporting?.event(event);
@@ -63,6 +64,7 @@ export async function runHost(options: RunOptions, environment: HostEnvironment)
       limits: () => machine.supervisor.limits(),
       signal: ended.signal,
       put: (body) => {
+        fault("report-before-put");
         attempt(log, () => writeStatus(place, body));
         attempt(log, () => put(body));
       },
@@ -72,7 +74,8 @@ export async function runHost(options: RunOptions, environment: HostEnvironment)
     const link = url === null ? null : await linkTo(url, options.node, machine, pinned, reporting, log);
     put = link?.put ?? (() => undefined);
     for (const body of early.splice(0)) put(body);
-    await working;
+    // A tool or a stop that takes long is not waited for: the next host goes on with it.
+    await Promise.race([working, afterEnd(ended.signal)]);
     if (link) await withinBound(link.close());
     return 0;
   } finally {
@@ -100,6 +103,11 @@ function attempt(log: HostLog, what: () => void): void {
   } catch (error) {
     log.warn({}, messageOf(error));
   }
+}
+
+async function afterEnd(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  await systemClock.sleep(ENDS_WITHIN);
 }
 
 async function withinBound(promise: Promise<unknown>): Promise<void> {
