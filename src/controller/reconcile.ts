@@ -52,7 +52,7 @@ export type Reconciled =
 export async function reconcile(deps: ReconcileDeps): Promise<Reconciled> {
   const tip = await readTip(deps);
   if ("problem" in tip) return refuse(deps, { commit: null, subject: "", problems: [tip.problem] });
-  const read = await deps.reader.read(tip.commit);
+  const read = await readCommit(deps, tip.commit);
   if (!read.ok) return refuse(deps, { commit: tip.commit, subject: read.subject, problems: read.problems });
   for (;;) {
     const state = await readCatalogueState(deps.inventory.db);
@@ -87,8 +87,23 @@ async function readTip(deps: ReconcileDeps): Promise<{ commit: string } | { prob
     return { commit: await deps.reader.resolveRef() };
   } catch (error) {
     if (!(error instanceof MeshError)) throw error;
-    return { problem: { file: "", line: 0, column: 0, path: "", message: messageOf(error) } };
+    return { problem: unread(messageOf(error)) };
   }
+}
+
+/** A commit that cannot be read whole shows in `status` while it is tried again: its missing objects may yet arrive. */
+async function readCommit(deps: ReconcileDeps, commit: string) {
+  try {
+    return await deps.reader.read(commit);
+  } catch (error) {
+    if (error instanceof MeshError)
+      await refuse(deps, { commit, subject: "", problems: [unread(messageOf(error))] });
+    throw error;
+  }
+}
+
+function unread(message: string): Problem {
+  return { file: "", line: 0, column: 0, path: "", message };
 }
 
 async function refuse(

@@ -38,6 +38,11 @@ export function openLink(parts: LinkParts): Link {
   const trouble = (error: unknown) => log.warn({}, messageOf(error));
   const sender = reportSender(broker, { node, dir: `${place.stateDir}/reports`, onTrouble: trouble });
   assembly.objects.from(objectStore(broker));
+  const beat = () => {
+    const declared = loop.declared();
+    sender.heartbeat({ sequence: declared?.sequence ?? 0, revision: declared?.revision ?? null });
+  };
+  const beating = beatFor(parts, ended.signal, beat);
   const receiver = receiveDeclarations(broker, node, {
     pinnedKey: parts.pinned,
     accepted: loaded.declaration && {
@@ -46,20 +51,16 @@ export function openLink(parts: LinkParts): Link {
     },
     onDeclaration: (declaration) => {
       loop.submit(declaration);
+      beating.every(declaration.body.host.heartbeat);
       void assembly.objects.hold(objectsOf(declaration)).catch(trouble);
     },
     onRefused: (reason) => loop.refused(messageOf(reason)),
     onError: trouble,
   });
-  const beat = () => {
-    const declared = loop.declared();
-    sender.heartbeat({ sequence: declared?.sequence ?? 0, revision: declared?.revision ?? null });
-  };
   broker.onConnect(() => {
     beat();
     reporting.full();
   });
-  void beatFor(parts, ended.signal, beat);
   const verbs = serveNodeVerbs(broker, node, nodeVerbs(node, loop, machine.supervisor));
   return {
     put: (body) => void sender.put(body),
@@ -71,12 +72,24 @@ export function openLink(parts: LinkParts): Link {
   };
 }
 
-async function beatFor({ clock, machine }: LinkParts, signal: AbortSignal, beat: () => void): Promise<void> {
-  while (!signal.aborted) {
-    const every = machine.loop.declared()?.body.host.heartbeat ?? BEAT_BEFORE_DECLARED;
-    await clock.sleep(every, signal).catch(() => undefined);
-    if (!signal.aborted) beat();
-  }
+/** Beats until `signal` aborts; another interval counts at once, and not only after the one before it has passed. */
+function beatFor({ clock, machine }: LinkParts, signal: AbortSignal, beat: () => void) {
+  let interval = machine.loop.declared()?.body.host.heartbeat ?? BEAT_BEFORE_DECLARED;
+  let changed = new AbortController();
+  void (async () => {
+    while (!signal.aborted) {
+      changed = new AbortController();
+      await clock.sleep(interval, AbortSignal.any([signal, changed.signal])).catch(() => undefined);
+      if (!signal.aborted) beat();
+    }
+  })();
+  return {
+    every(ms: number): void {
+      if (ms === interval) return;
+      interval = ms;
+      changed.abort();
+    },
+  };
 }
 
 /** The sha256 of every body that is not in the declaration itself. */
