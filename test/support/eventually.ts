@@ -7,13 +7,13 @@ import { setTimeout as delay } from "node:timers/promises";
 export async function eventually<T>(
   fn: () => T | Promise<T>,
   options: { within?: number; every?: number } = {},
-): Promise<T> {
+): Promise<Exclude<T, false | null>> {
   const until = Date.now() + (options.within ?? 10_000);
   for (;;) {
     let failure: unknown;
     try {
       const value = await fn();
-      if (value === undefined || value) return value;
+      if (value === undefined || value) return value as Exclude<T, false | null>;
       failure = new Error(`still ${JSON.stringify(value)} after ${options.within ?? 10_000} ms`);
     } catch (error) {
       failure = error;
