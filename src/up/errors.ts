@@ -17,7 +17,7 @@ export class PartFailed extends meshError(
   "part-failed",
   "retry",
   (f: { part: string; why: string; log: string }) =>
-    `${f.part}: ${f.why}; its own words are in ${f.log}, and \`mesh up\` tries again`,
+    `${f.part}: ${f.why}; its own words are in ${f.log}; put that right and try \`mesh up\` again`,
 ) {}
 
 export class MeshFolderBroken extends meshError(

@@ -10,6 +10,7 @@ import { type Layout, layoutOf } from "./layout.ts";
 import { NodeList } from "./nodes.ts";
 import { prepareKey, prepareState, type UpOptions, writeContext } from "./prepare.ts";
 import { programPart, stopProcess } from "./program.ts";
+import { reachExisting } from "./reach.ts";
 import { brokerUrl, natsPart, postgresPart, storeUrl } from "./services.ts";
 import { readState, type UpState, writeState } from "./state.ts";
 import { stopWorkloads } from "./workloads.ts";
@@ -50,6 +51,9 @@ export class MeshUp {
     writePid(layout, "up", process.pid);
     try {
       this.state = await prepareState(layout, options);
+      await reachExisting(this.state);
+      // Remembered only now: a wrong --store must not outlive its command.
+      writeState(layout, this.state);
       await this.startServices();
       await this.startController();
       await Promise.all(this.state.hosts.map((node) => this.keepHost(node)));

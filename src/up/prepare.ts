@@ -9,7 +9,7 @@ import { runningPid } from "./keep.ts";
 import type { Layout } from "./layout.ts";
 import { freePort } from "./nats.ts";
 import { databasePlace, portIsFree } from "./services.ts";
-import { newPassword, readState, type UpState, writeState } from "./state.ts";
+import { newPassword, readState, type UpState } from "./state.ts";
 
 /** What a person asked of `mesh up`. Null: not said; then what the folder remembers holds, else the default. */
 export interface UpOptions {
@@ -22,7 +22,7 @@ export interface UpOptions {
   poll: string | null;
 }
 
-/** Makes or reads DIR/up.json. Nothing runs yet. */
+/** What DIR/up.json is to say. Nothing runs yet, and nothing is remembered yet. */
 export async function prepareState(layout: Layout, options: UpOptions): Promise<UpState> {
   const before = readState(layout);
   await mkdir(layout.logs, { recursive: true });
@@ -41,7 +41,6 @@ export async function prepareState(layout: Layout, options: UpOptions): Promise<
     httpPort: options.http ?? (await portFor(layout, "controller", before?.httpPort)),
     hosts: before?.hosts ?? [],
   };
-  writeState(layout, state);
   return state;
 }
 

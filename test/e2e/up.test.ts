@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { NodeDoc, StatusDoc } from "../../src/cli/documents.ts";
 import { eventually } from "../support/eventually.ts";
-import { MESH, runMesh } from "../support/mesh-program.ts";
+import { runMesh } from "../support/mesh-program.ts";
 
 let top: string;
 let dir: string;
@@ -164,6 +164,21 @@ test("mesh down stops every part and every workload, and --purge leaves nothing"
   expect(await runMesh(["down", "--dir", dir])).toMatchObject({ code: 1 });
 }, 120_000);
 
+test.each([
+  ["store", "postgres://u:hidden@127.0.0.1:1/x"],
+  ["broker", "nats://u:hidden@127.0.0.1:1"],
+])("an existing %s that is not there makes mesh up exit 4 with one line that names it", async (part, url) => {
+  const up = await runMesh([
+    ...["up", "--catalogue", join(top, "catalogue"), "--dir", join(top, "away")],
+    ...[`--${part}`, url, "--detach"],
+  ]);
+  expect(up).toMatchObject({ code: 4, stdout: "" });
+  expect(up.stderr).toContain("127.0.0.1:1");
+  expect(up.stderr).not.toContain("hidden");
+  expect(up.stderr.trim().split("\n")).toHaveLength(1);
+  expect(existsSync(join(top, "away", "up.json"))).toBe(false);
+});
+
 test("a folder without a catalogue is refused with what would be one, and nothing stays behind", async () => {
   const empty = join(top, "empty");
   mkdirSync(empty);
@@ -171,5 +186,4 @@ test("a folder without a catalogue is refused with what would be one, and nothin
   expect(up.code).toBe(1);
   expect(up.stderr).toContain("holds no catalogue");
   expect(existsSync(join(top, "none", "up.json"))).toBe(false);
-  expect(MESH).toBeTruthy();
 });

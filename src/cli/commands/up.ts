@@ -8,7 +8,7 @@ import { parseDuration } from "../../resources/values.ts";
 import { layoutOf } from "../../up/layout.ts";
 import { MeshUp } from "../../up/mesh.ts";
 import type { UpOptions } from "../../up/prepare.ts";
-import type { App, Run } from "../app.ts";
+import { type App, exitOf, type Run } from "../app.ts";
 import { BadArgument } from "../errors.ts";
 import { EXIT } from "../exit.ts";
 
@@ -81,7 +81,7 @@ async function stay(app: App, options: Options, asked: UpOptions): Promise<numbe
     const first = await Promise.race([started.then(() => null), signalled]);
     if (first !== null) await started.catch(() => {});
   } catch (error) {
-    tell({ failed: messageOf(error) });
+    tell({ failed: messageOf(error), code: exitOf(error) });
     throw error;
   }
   tell({ ready: summary(mesh, options) });
@@ -107,7 +107,7 @@ async function detach(app: App, options: Options): Promise<number> {
     detached: true,
     stdio: ["ignore", log, log, "ipc"],
   });
-  const answer = await new Promise<{ ready?: string; failed?: string }>((done) => {
+  const answer = await new Promise<{ ready?: string; failed?: string; code?: number }>((done) => {
     child.once("message", (message) => done(message as { ready?: string }));
     child.once("exit", (code) =>
       done({ failed: `the parent ended with ${code}; see ${layout.logFile("up")}` }),
@@ -121,7 +121,7 @@ async function detach(app: App, options: Options): Promise<number> {
     return EXIT.done;
   }
   app.out.note(`mesh: ${answer.failed}`);
-  return EXIT.failed;
+  return answer.code ?? EXIT.failed;
 }
 
 function summary(mesh: MeshUp, options: Options): string {
