@@ -70,9 +70,13 @@ export class Mesh {
     return JSON.parse(stdout);
   }
 
+  get broker(): string {
+    return JSON.parse(readFileSync(this.context, "utf8")).broker;
+  }
+
   /** Asks the controller over a connection that is kept: what `--json` would print, without a program for each question. */
   async ask<T = Json>(verb: string, body: object = {}): Promise<T> {
-    this.link ??= linkTo(JSON.parse(readFileSync(this.context, "utf8")).broker, "test");
+    this.link ??= linkTo(this.broker, "test");
     const link = await this.link.catch((error: unknown) => {
       this.link = null;
       throw error;
@@ -140,10 +144,13 @@ export class Mesh {
     await eventually(() => this.pid(part) !== before && isAlive(this.pid(part)), { within });
   }
 
-  /** Makes the next program that comes to this point die there; resolves once one has. */
-  async dieAt(point: string, meanwhile: () => unknown, within = 20_000): Promise<void> {
+  /** Makes the next program that comes to this fault point die there. */
+  arm(point: string): void {
     writeFileSync(join(this.faults, point), "");
-    await meanwhile();
+  }
+
+  /** Until a program died at this point. */
+  async died(point: string, within = 30_000): Promise<void> {
     await eventually(() => !existsSync(join(this.faults, point)), { within });
   }
 
