@@ -90,6 +90,25 @@ export class ComposedNode {
     return this.#inputs.shape.modules.length === 0 && this.#inputs.view.kept.length === 0;
   }
 
+  /** What it holds, told without making its body: the ids, and how many of them run. */
+  get outline(): { ids: string[]; running: number } {
+    const { shape, view } = this.#inputs;
+    const ids: string[] = [];
+    let running = 0;
+    for (const { compiled, placed } of shape.modules) {
+      for (const { id, type, service } of compiled.resources) {
+        if (placed.without?.has(id)) continue;
+        ids.push(id);
+        if (type === "container" || (type === "process" && service)) running += 1;
+      }
+    }
+    for (const kept of view.kept) {
+      ids.push(kept.id);
+      if (kept.type === "process" && kept.run !== "once") running += 1;
+    }
+    return { ids, running };
+  }
+
   /** Its auto ports, by `module/port`. */
   get ports(): ReadonlyMap<string, number> {
     return this.#inputs.ports;

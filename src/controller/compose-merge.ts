@@ -1,10 +1,11 @@
 import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
 import type { ComposedNode, Composer, Composition } from "../composition/compose.ts";
 import { diffBodies } from "../composition/diff.ts";
+import { finishInSlices } from "../composition/slices.ts";
 import type { CompositionFacts, MeshView, SentView } from "../composition/view.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
 import type { ComposeFacts } from "../inventory/generation.ts";
-import { type GuardNode, guard } from "../plan/guard.ts";
+import { type GuardNode, guarding, type UnchangedNode } from "../plan/guard.ts";
 import type { GuardHit } from "../plan/model.ts";
 import type { NodeTiers } from "../plan/new.ts";
 import type { Target } from "../plan/store.ts";
@@ -142,22 +143,34 @@ export function guardOf(
     descends: boolean;
     beforeBase?: ((node: string) => DeclarationBody | null) | undefined;
   },
-): GuardHit[] {
-  const changed = new Set(merge.nodes.map(({ node }) => node));
-  const nodes = [...merge.tiers[2].nodes.values()].map((composed): GuardNode<DeclarationBody> => {
-    const { body } = composed;
-    // An unchanged node counts for the shares only: it is the same before and after.
-    if (!changed.has(composed.node)) return { node: composed.node, before: body, after: body };
-    const before = merge.before.get(composed.node) ?? null;
-    const node: GuardNode<DeclarationBody> = { node: composed.node, before, after: body };
-    return about.beforeBase ? { ...node, beforeBase: about.beforeBase(composed.node) } : node;
-  });
-  return guard<DeclarationBody>({
-    nodes,
+): Promise<GuardHit[]> {
+  const work = guarding<DeclarationBody>({
+    nodes: guardNodes(merge, about.beforeBase),
     settings: about.catalogue.mesh.guard,
     descends: about.descends,
     commit: about.commit,
     base: about.base,
     diff: (before, after) => diffBodies(before, after),
   });
+  return finishInSlices(work);
+}
+
+/** One at a time, so that no two nodes' bodies are held at once. */
+function* guardNodes(
+  merge: ComposedMerge,
+  beforeBase: ((node: string) => DeclarationBody | null) | undefined,
+): Generator<GuardNode<DeclarationBody> | UnchangedNode> {
+  const changed = new Set(merge.nodes.map(({ node }) => node));
+  for (const composed of merge.tiers[2].nodes.values()) {
+    const { node } = composed;
+    if (!changed.has(node)) {
+      yield { node, ...composed.outline };
+      continue;
+    }
+    const before = merge.before.get(node);
+    // The guard is about what was there.
+    if (!before) continue;
+    const one: GuardNode<DeclarationBody> = { node, before, after: composed.body };
+    yield beforeBase ? { ...one, beforeBase: beforeBase(node) } : one;
+  }
 }

@@ -17,7 +17,8 @@ import { readPlan, readPlans } from "../plan/store.ts";
 import { type ComposedMerge, composeMerge, guardOf } from "./compose-merge.ts";
 import type { Sender } from "./sender.ts";
 
-const BODIES_AT_ONCE = 1_000;
+/** Their texts are made in one go: verbs wait for so many. */
+const BODIES_AT_ONCE = 100;
 /** Module versions are marked as in use again after so long, ms (monotonic). */
 const KEPT_AGAIN_AFTER = 1_800_000;
 
@@ -224,7 +225,7 @@ async function guardHits(deps: ReconcileDeps, composed: Composed): Promise<Guard
   const { base } = facts;
   const descends = base === null || base === commit || (await deps.reader.isAncestor(base, commit));
   const about = { catalogue, commit, base, descends };
-  const hits = guardOf(merge, about);
+  const hits = await guardOf(merge, about);
   if (hits.length === 0 || base === null) return hits;
   const beforeBase = await bodiesBefore(deps, base, facts.ports);
   return beforeBase ? guardOf(merge, { ...about, beforeBase }) : hits;

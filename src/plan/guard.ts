@@ -1,4 +1,5 @@
 import type { MeshFile } from "../catalogue/schema/mesh.ts";
+import { finish, type Work } from "../composition/slices.ts";
 import { above } from "./batches.ts";
 import type { GuardHit } from "./model.ts";
 import { few } from "./reasons.ts";
@@ -27,9 +28,17 @@ export interface GuardNode<B extends GuardBody = GuardBody> {
   beforeBase?: B | null;
 }
 
+/** A node that stays as it is, told without its body: it counts for the shares only. */
+export interface UnchangedNode {
+  node: string;
+  ids: readonly string[];
+  /** How many of them run. */
+  running: number;
+}
+
 export interface GuardInput<B extends GuardBody = GuardBody> {
   /** Every node of the new commit, also those that do not change: shares are of all that is there. Released nodes are not in it. */
-  nodes: Iterable<GuardNode<B>>;
+  nodes: Iterable<GuardNode<B> | UnchangedNode>;
   settings: MeshFile["guard"];
   /** The plan's base is an ancestor of its commit (true where there is no base). */
   descends: boolean;
@@ -53,11 +62,16 @@ interface Tally {
  * lose it; what a declared resource takes over is moved, not removed. A hit that only undoes what the base plan did is none.
  */
 export function guard<B extends GuardBody>(input: GuardInput<B>): GuardHit[] {
-  const tally = count(input);
+  return finish(guarding(input));
+}
+
+/** The same as work that can be cut after each node: bodies of ten thousand nodes take seconds to look at. */
+export function* guarding<B extends GuardBody>(input: GuardInput<B>): Work<GuardHit[]> {
+  const tally = yield* count(input);
   return [...emptied(input, tally), ...removals(input, tally), ...restarts(input, tally), ...history(input)];
 }
 
-function count<B extends GuardBody>(input: GuardInput<B>): Tally {
+function* count<B extends GuardBody>(input: GuardInput<B>): Work<Tally> {
   const tally: Tally = {
     emptied: [],
     ids: new Set(),
@@ -67,6 +81,12 @@ function count<B extends GuardBody>(input: GuardInput<B>): Tally {
     restartsUndo: true,
   };
   for (const node of input.nodes) {
+    yield;
+    if ("ids" in node) {
+      for (const id of node.ids) tally.ids.add(id);
+      tally.running += node.running;
+      continue;
+    }
     for (const resource of node.before?.resources ?? []) {
       tally.ids.add(resource.id);
       if (isRunning(resource)) tally.running += 1;
