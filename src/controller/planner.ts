@@ -4,6 +4,7 @@ import type { Fault } from "../io/faults.ts";
 import type { Broker } from "../io/nats.ts";
 import { applyCommand } from "../plan/apply-command.ts";
 import { decide } from "../plan/decide.ts";
+import { watchSteps } from "../plan/steps.ts";
 import { type Trigger, workPlan } from "../plan/work.ts";
 import { type Log, tellWorked } from "./log.ts";
 import type { Persist } from "./persist.ts";
@@ -37,9 +38,10 @@ export function createPlanner(deps: {
   let wake: NodeJS.Timeout | undefined;
   let stopped = false;
 
+  const stepped = watchSteps(clock);
   const facts = () => {
     const { connected, since } = deps.broker.status;
-    return { connectedAt: connected ? since : null, builderThere: false };
+    return { connectedAt: connected ? since : null, steppedAt: stepped(), builderThere: false };
   };
   const workOnce = async (trigger: Trigger): Promise<void> => {
     fault("work");
