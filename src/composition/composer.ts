@@ -127,7 +127,17 @@ export class Composer {
     return { view: resolved.view, problems: toProblems(issues, catalogue.locate) };
   }
 
-  *composing(view: MeshView, facts: CompositionFacts): Work<Composition> {
+  /** What is wrong with a catalogue, and nothing else: no declaration is made. */
+  problems(catalogue: Catalogue, facts: CompositionFacts): Problem[] {
+    const { view, problems } = this.resolve(catalogue);
+    return [...problems, ...finish(this.composing(view, facts, "problems")).problems];
+  }
+
+  *composing(
+    view: MeshView,
+    facts: CompositionFacts,
+    wanted: "declarations" | "problems" = "declarations",
+  ): Work<Composition> {
     this.#take(view.mesh);
     const issues: Issue[] = [];
     const parts: Part[] = [];
@@ -147,6 +157,8 @@ export class Composer {
     for (const part of parts) {
       const memo = this.#node(part, host, table, facts);
       issues.push(...part.shape.issues, ...memo.issues);
+      // Here, where others get their turn between two nodes, rather than at the first look at it.
+      if (wanted === "declarations") void memo.composed.revision;
       nodes.set(part.view.name, memo.composed);
       if (part.ports.size > 0) ports.set(part.view.name, part.ports);
       yield;

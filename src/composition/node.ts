@@ -35,17 +35,21 @@ export interface Filler {
  */
 export class ComposedNode {
   readonly node: string;
-  /** sha256 (hex) over the canonical JSON of `body`. */
-  readonly revision: string;
   readonly #inputs: NodeInputs;
   readonly #filler: Filler;
   #body: WeakRef<DeclarationBody> | null = null;
+  #revision: string | null = null;
 
   constructor(inputs: NodeInputs, filler: Filler) {
     this.node = inputs.view.name;
     this.#inputs = inputs;
     this.#filler = filler;
-    this.revision = sha256(this.text());
+  }
+
+  /** sha256 (hex) over the canonical JSON of `body`. */
+  get revision(): string {
+    this.#revision ??= sha256(this.text());
+    return this.#revision;
   }
 
   /** The canonical JSON of the body. */

@@ -28,14 +28,14 @@ export function problemLine(problem: Problem): string {
 
 /** Reads, validates and composes all nodes; needs no server. */
 async function check(target: string): Promise<{ problems: Problem[]; summary: string }> {
-  const [{ readForCheck }, { compose }] = await Promise.all([
+  const [{ readForCheck }, { problemsOf }] = await Promise.all([
     import("../../catalogue/check.ts"),
     import("../../composition/compose.ts"),
   ]);
   const result = await readForCheck(target);
   if (!result.ok) return { problems: result.problems, summary: "" };
   const { nodes, modules } = result.catalogue;
-  const { problems } = compose(result.catalogue);
+  const problems = problemsOf(result.catalogue);
   return {
     problems,
     summary: `${target} is good: ${count(nodes.size, "node")}, ${count(modules.size, "module")}`,
