@@ -1,10 +1,11 @@
 // Bundles the three programs into dist/: one entry file each, shared code split into chunks that load on demand.
-import { rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const outdir = process.env.MESH_DIST ?? `${root}/dist`;
+const outdir = resolve(process.env.MESH_DIST ?? join(root, "dist"));
 
 /** zod brings its messages in fifty languages; ours are English, and every program reads them at each start. */
 const englishOnly = {
@@ -20,8 +21,30 @@ const englishOnly = {
   },
 };
 
-await rm(outdir, { recursive: true, force: true });
-await build({
+/**
+ * Puts the files in place one by one, what is loaded before what loads it, and leaves those that are the same: a mesh
+ * that runs from this folder starts its parts at any moment.
+ */
+async function place(files) {
+  const entriesLast = files.toSorted((a, b) => depth(b) - depth(a));
+  for (const { path, contents } of entriesLast) {
+    const old = await readFile(path).catch(() => null);
+    if (old?.equals(contents)) continue;
+    await mkdir(dirname(path), { recursive: true });
+    const beside = `${path}.${process.pid}`;
+    await writeFile(beside, contents);
+    await rename(beside, path);
+  }
+  const kept = new Set(files.map(({ path }) => path));
+  for (const entry of await readdir(outdir, { recursive: true })) {
+    const path = join(outdir, entry);
+    if (/\.(js|map)$/.test(path) && !kept.has(path)) await rm(path, { force: true });
+  }
+}
+
+const depth = ({ path }) => path.split("/").length;
+
+const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: {
     mesh: "src/cli/main.ts",
@@ -29,6 +52,7 @@ await build({
     "mesh-host": "src/host/main.ts",
   },
   outdir,
+  write: false,
   bundle: true,
   splitting: true,
   format: "esm",
@@ -53,3 +77,4 @@ await build({
   plugins: [englishOnly],
   logLevel: "warning",
 });
+await place(outputFiles);
