@@ -1,6 +1,6 @@
 import { Cron } from "croner";
 import { messageOf } from "../errors.ts";
-import { NAME } from "../resources/values.ts";
+import { AccountName, NAME } from "../resources/values.ts";
 import { suggestion } from "./nearest.ts";
 import type { Document, FileProblem, JsonPath } from "./parse.ts";
 import { describe } from "./problems.ts";
@@ -47,6 +47,11 @@ function idOf(resource: Record<string, unknown>): string | null {
   return resource.id === undefined && typeof resource.name === "string" ? resource.name : null;
 }
 
+/** Its own rule says more than that it cannot serve as id. */
+function isBadAccount({ type, name }: Record<string, unknown>): boolean {
+  return (type === "user" || type === "group") && !AccountName.safeParse(name).success;
+}
+
 function collectIds(document: Document, manifest: Record<string, unknown>) {
   const problems: FileProblem[] = [];
   const found: Found[] = [];
@@ -70,7 +75,7 @@ function collectIds(document: Document, manifest: Record<string, unknown>) {
     if (id === null) return;
     found.push({ at, id, resource });
     const place = [...at, resource.id === undefined ? "name" : "id"];
-    if (resource.id === undefined && !NAME.test(id))
+    if (resource.id === undefined && !NAME.test(id) && !isBadAccount(resource))
       problems.push(
         document.problem(
           place,

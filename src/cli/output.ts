@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fstatSync } from "node:fs";
+import { EXIT } from "./exit.ts";
 
 /**
  * Everything `mesh` prints. Documents and tables go to stdout, messages to stderr.
@@ -16,8 +17,10 @@ export class Output {
     this.colour = options.colour;
     for (const stream of [process.stdout, process.stderr]) {
       stream.on("error", (error: NodeJS.ErrnoException) => {
-        if (error.code === "EPIPE" || error.code === "EIO") this.leave(0);
-        throw error;
+        if (error.code === "EPIPE" || error.code === "EIO") this.leave(EXIT.done);
+        // A full disk behind `> file`: said in one line, where that can still be said.
+        if (stream === process.stdout) process.stderr.write(`mesh: stdout: ${error.message}\n`);
+        this.leave(EXIT.failed);
       });
     }
   }

@@ -63,6 +63,16 @@ test("CLI-4: status into a reader that does not read is quiet", async () => {
   expect(ran).toMatchObject({ code: 0, stdout: "", stderr: "" });
 });
 
+test("CLI-4: a full disk behind > is one line and exit 1, no trace", async () => {
+  for (const command of ["mesh status", "mesh status --json", "mesh --help"]) {
+    const ran = await shell(`${command} > /dev/full`, { env });
+    expect(ran, command).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^mesh: stdout: ENOSPC.*\n$/),
+    });
+  }
+});
+
 test("CLI-4: a closed terminal ends a following command", async () => {
   const child = startMesh(["logs", "web-1", "web.server", "-f"], { env });
   await new Promise((seen) => child.stdout?.once("data", seen));

@@ -142,6 +142,20 @@ test("COM-4: account names that are too long, start with a digit or hold a dot a
     expect(problem).toContain("must be 1 to 32 characters of a-z, 0-9, _ and -");
 });
 
+test.each(["a.b", "a_b.c", "Abc", "-a", "a$", "ü", "", "9.9", "a b"])(
+  "COM-4: an account %j without an id is refused by the rule of accounts, not as an id",
+  async (name) => {
+    for (const type of ["user", "group"]) {
+      const problems = await module({ resources: [{ type, name }] });
+      expect(problems).toEqual([
+        expect.stringContaining(
+          `found ${JSON.stringify(name)}; must be 1 to 32 characters of a-z, 0-9, _ and -, the first a letter or _`,
+        ),
+      ]);
+    }
+  },
+);
+
 test("LNK-6: node names that could be wildcards, paths or look alike are refused by name", async () => {
   const names = ["web 01", "a..b", "prod>", "*", "münchen", "a_b"];
   const files = Object.fromEntries(names.map((n) => [`nodes/${n}.json`, { address: "10.0.0.1" }]));
