@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { aMesh, type Mesh } from "../support/mesh.ts";
+import { WORKER } from "../support/mesh-catalogue.ts";
 import { pushThrough } from "../support/mesh-invariants.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -39,5 +40,17 @@ describe("hosts that die", () => {
   ])("%s: each process runs once, each version once", async (_when, point) => {
     mesh.arm(point);
     await pushThrough(mesh, `host ${point}`, () => mesh.died(point));
+  });
+
+  test("while a process is being stopped for good: it is gone, and comes back once with its module", async () => {
+    const file = "nodes/worker-1.json";
+    const node = { address: `${mesh.subnet}.4`, labels: { role: "worker" } };
+    mesh.arm("supervision:stopping");
+    const removal = mesh.push({ [file]: node });
+    await mesh.died("supervision:stopping");
+    await mesh.converged(removal);
+    expect(mesh.running("worker-1", "opt/worker/worker.sh")).toEqual([]);
+    await mesh.converged(mesh.push({ [file]: { ...node, modules: [WORKER.name] } }));
+    await pushThrough(mesh, "after the removal", async () => {});
   });
 });
