@@ -67,9 +67,10 @@ export function receiveDeclarations(broker: Broker, node: string, options: Recei
   let subscribed = false;
   let woken = new AbortController();
 
+  /** While the link is down a look waits for the next connect, which looks anyway. */
   function look(): void {
     asked = true;
-    if (working || ended.signal.aborted) return;
+    if (working || ended.signal.aborted || !broker.status.connected) return;
     working = work().finally(() => {
       working = null;
       if (asked) look();

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { objectStore } from "../../../src/declaration/objects.ts";
 import {
@@ -100,6 +101,24 @@ it("many publishers of one key end with the highest sequence", async () => {
   await eventually(() => expect(sequences().at(-1)).toBe(40));
   expect(sequences()).toEqual([...sequences()].sort((a, b) => a - b));
   expect(refused).toEqual([]);
+});
+
+it("LNK-2: looks that fall into an outage cost nothing and hold nothing up; what is published afterwards arrives", async () => {
+  const { sequences, receiver } = receive("web-1", { every: 20 });
+  await publish(anOutgoing("web-1", 1));
+  await eventually(() => expect(sequences()).toEqual([1]));
+  await nats.kill();
+  await eventually(() => !broker.status.connected);
+  receiver.look();
+  const used = process.cpuUsage();
+  // A look that starts itself again would keep this timer, and every other one, from ever firing.
+  await delay(1_000);
+  const { user, system } = process.cpuUsage(used);
+  expect(user + system).toBeLessThan(700_000);
+  await nats.start();
+  await broker.connected({ within: 10_000 });
+  await eventually(async () => (await publish(anOutgoing("web-1", 2, "b")))[0] === "published");
+  await eventually(() => expect(sequences()).toEqual([1, 2]));
 });
 
 it("a declaration above 512 KiB goes through the objects and reaches its node whole", async () => {
