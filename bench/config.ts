@@ -2,6 +2,8 @@ import { fileURLToPath } from "node:url";
 
 /** 1 is the whole; 0.1 a tenth of nodes, modules and hosts. */
 export const scale = Number(process.env.MESH_BENCH_SCALE ?? "1");
+/** A folder: the controller writes a CPU profile there when it ends. */
+export const profileDir = process.env.MESH_BENCH_PROFILE;
 export const distDir = process.env.MESH_DIST ?? fileURLToPath(new URL("../../../dist", import.meta.url));
 
 /** A number of things at this scale, at least one. */

@@ -8,13 +8,13 @@ import { cpuOf, memoryOf } from "./support/process.ts";
 import { BenchRepository, catalogueFiles } from "./support/repository.ts";
 import { emit } from "./support/row.ts";
 
-/** From a controller that starts on a full catalogue to every node's declaration in the broker, in one batch. */
+/** All modules are of one tier: with three, each node is composed and published thrice. From a controller that starts on a full catalogue to every node's declaration in the broker, in one batch. */
 async function measure(nodes: number, reach: boolean): Promise<void> {
   const repository = new BenchRepository();
   const centre = await aCentre();
   const broker = connectBroker({ url: centre.nats.url, name: "bench" });
   await broker.connected();
-  repository.commit(catalogueFiles(nodes, scaled(1_000), { rollout: { batches: ["100%"] } }));
+  repository.commit(catalogueFiles(nodes, scaled(1_000), { rollout: { batches: ["100%"] } }, 2));
   const names = Array.from({ length: nodes }, (_, i) => `n${i}`);
   const fleet = await aFleet({
     url: centre.nats.url,
@@ -28,7 +28,7 @@ async function measure(nodes: number, reach: boolean): Promise<void> {
   try {
     const stop = askMeanwhile(centre.link, "node", { name: "n1" }, 20);
     let merged = 0;
-    const until = performance.now() + 120_000;
+    const until = performance.now() + 180_000;
     for (;;) {
       if (!merged && centre.log().includes("a merge became a plan")) merged = performance.now() - from;
       const there = await publishedKeys(broker).catch(() => new Set<string>());

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const ALL = ["read", "composition", "host", "cli", "push", "fleet", "large"];
+const ALL = ["read", "composition", "publishing", "host", "cli", "push", "fleet", "large"];
 const wanted = process.argv.slice(2);
 const names = wanted.length > 0 ? ALL.filter((name) => wanted.includes(name)) : ALL;
 const LONGEST_MS = 240_000;

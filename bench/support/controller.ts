@@ -7,7 +7,7 @@ import { type Link, linkTo } from "../../src/cli/link.ts";
 import { generateSigningKey } from "../../src/declaration/sign.ts";
 import { startTestNats, type TestNats } from "../../test/support/nats.ts";
 import { type OwnPostgres, ownPostgres } from "../../test/support/own-postgres.ts";
-import { cleanEnvironment, distDir } from "../config.ts";
+import { cleanEnvironment, distDir, profileDir } from "../config.ts";
 import { percentile } from "./row.ts";
 
 /** A real controller with its broker and store, as processes; hosts are somebody else's matter. */
@@ -37,7 +37,8 @@ export async function aCentre(): Promise<Centre> {
     link,
     log: () => log.slice(-4_000),
     start(catalogue) {
-      child = spawn(process.execPath, [join(distDir, "mesh-controller.js"), "serve"], {
+      const profile = profileDir ? ["--cpu-prof", `--cpu-prof-dir=${profileDir}`] : [];
+      child = spawn(process.execPath, [...profile, join(distDir, "mesh-controller.js"), "serve"], {
         cwd: dir,
         env: {
           ...cleanEnvironment(),
@@ -58,7 +59,7 @@ export async function aCentre(): Promise<Centre> {
     async stop() {
       await link.close();
       if (child && child.exitCode === null) {
-        child.kill("SIGKILL");
+        child.kill(profileDir ? "SIGTERM" : "SIGKILL");
         await new Promise((resolve) => child!.once("exit", resolve));
       }
       await nats.stop();

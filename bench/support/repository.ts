@@ -45,10 +45,10 @@ export class BenchRepository {
   }
 }
 
-/** The catalogue of bench/compose.ts as files: each node has ten modules of five resources. */
-export function catalogueFiles(nodes: number, modules: number, mesh: object = {}): Files {
+/** The catalogue of bench/compose.ts as files: each node has ten modules of five resources, of all tiers or of one. */
+export function catalogueFiles(nodes: number, modules: number, mesh: object = {}, tier?: 0 | 1 | 2): Files {
   const files: Files = { "mesh.json": JSON.stringify({ name: "bench", ...mesh }) };
-  for (let i = 0; i < modules; i++) files[modulePath(i)] = moduleText(i);
+  for (let i = 0; i < modules; i++) files[modulePath(i)] = moduleText(i, "hello", tier);
   for (let n = 0; n < nodes; n++) {
     const placed = new Set(Array.from({ length: 10 }, (_, k) => `m${(n * 7 + k * 101) % modules}`));
     files[`nodes/n${n}.json`] = JSON.stringify({
@@ -60,8 +60,10 @@ export function catalogueFiles(nodes: number, modules: number, mesh: object = {}
 }
 
 export const modulePath = (i: number): string => `modules/m${i}/module.json`;
-export const moduleText = (i: number, greeting = "hello"): string =>
-  JSON.stringify({ name: `m${i}`, ...benchModule(`m${i}`, i, greeting) });
+export function moduleText(i: number, greeting = "hello", tier?: 0 | 1 | 2): string {
+  const manifest = { name: `m${i}`, ...benchModule(`m${i}`, i, greeting) };
+  return JSON.stringify(tier === undefined ? manifest : { ...manifest, tier });
+}
 
 /** The same as a plain folder. */
 export function writeFolder(dir: string, files: Files): void {
