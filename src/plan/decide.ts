@@ -1,5 +1,5 @@
 import { advanceBuilds } from "./builds.ts";
-import { type Draft, draftOf, type Entry, factsOf, latestReleased, release, stamp } from "./draft.ts";
+import { type Draft, draftOf, type Entry, latestReleased, release, stamp } from "./draft.ts";
 import type { Decision, Plan, PlanFacts, Tier } from "./model.ts";
 import { updateNode } from "./node-state.ts";
 import { reasons } from "./reasons.ts";
@@ -92,12 +92,15 @@ function sendAgain(draft: Draft): void {
   eachEntry(draft, (entry) => {
     if (!entry.node.resend || entry.node.state === "skipped") return;
     const latest = latestReleased(entry)!;
-    const again = entry.all.filter(({ node }) => node.resend);
+    // It may have come round by itself since it was asked for.
+    const again = entry.all.filter(({ node }) => node.resend && node.state === "failed");
+    for (const { node } of entry.all) node.resend = false;
+    if (again.length === 0) return;
     latest.node.resend = true;
     release(draft, latest, latest.node.batch ?? 1);
     for (const { node } of new Set([...again, latest])) {
       if (node.state === "applied") continue;
-      Object.assign(node, { resend: false, sequence: latest.node.sequence, state: "sent", error: null });
+      Object.assign(node, { sequence: latest.node.sequence, state: "sent", error: null });
       Object.assign(node, { sentAt: stamp(draft), progressAt: stamp(draft) });
     }
   });
@@ -106,7 +109,7 @@ function sendAgain(draft: Draft): void {
 /** A node that was frozen while its tier went by gets, once it is let go, what its tiers have let through. */
 function sendHeldBack(draft: Draft): void {
   for (const all of draft.byNode.values()) {
-    const held = all.filter((entry) => isHeldBack(draft, entry));
+    const held = all.filter(isHeldBack);
     const highest = held.at(-1);
     if (!highest || all.some(({ node, tier }) => node.released && tier.tier > highest.tier.tier)) continue;
     release(draft, highest, Math.max(highest.tier.batch, 1));
@@ -119,9 +122,7 @@ function sendHeldBack(draft: Draft): void {
   }
 }
 
-function isHeldBack(draft: Draft, entry: Entry): boolean {
-  const facts = factsOf(draft, entry);
-  const { node, tier } = entry;
+function isHeldBack({ node, tier, facts }: Entry): boolean {
   if (tier.state !== "done" || node.released || node.skip || !facts) return false;
   return !facts.frozen && !facts.skipped;
 }

@@ -1,10 +1,14 @@
 import type { Decision, NodeFacts, Plan, PlanBuild, PlanFacts, PlanNode, Tier, TierNumber } from "./model.ts";
+import { heard } from "./times.ts";
 
 /** One node in one tier of the draft, with all its tiers beside it (ascending). */
 export interface Entry {
   node: PlanNode;
   tier: Tier;
   all: Entry[];
+  facts: NodeFacts | undefined;
+  /** Heard within three heartbeats. */
+  heard: boolean;
 }
 
 /** The copy of a plan that one run of decide works on. Nothing outside it is changed. */
@@ -12,6 +16,10 @@ export interface Draft {
   plan: Plan;
   facts: PlanFacts;
   now: number;
+  /** `now` as ISO. */
+  at: string;
+  /** When everybody has been listened to (`listenedAt`); set once the clock is steadied. */
+  listened: number | null;
   entries: Record<TierNumber, Entry[]>;
   byNode: Map<string, Entry[]>;
   release: Map<string, Decision["release"][number]>;
@@ -24,6 +32,8 @@ export function draftOf(plan: Plan, facts: PlanFacts, now: number): Draft {
     plan: copy,
     facts,
     now,
+    at: new Date(now).toISOString(),
+    listened: null,
     entries: { 0: [], 1: [], 2: [] },
     byNode: new Map(),
     release: new Map(),
@@ -32,7 +42,8 @@ export function draftOf(plan: Plan, facts: PlanFacts, now: number): Draft {
   for (const tier of copy.tiers) {
     for (const node of tier.nodes) {
       const all = draft.byNode.get(node.node) ?? [];
-      const entry = { node, tier, all };
+      const known = facts.nodes.get(node.node);
+      const entry = { node, tier, all, facts: known, heard: heard(plan, known, now) };
       all.push(entry);
       draft.byNode.set(node.node, all);
       draft.entries[tier.tier].push(entry);
@@ -56,10 +67,6 @@ export function copyPlan(plan: Plan): Plan {
   };
 }
 
-export function factsOf(draft: Draft, entry: Entry): NodeFacts | undefined {
-  return draft.facts.nodes.get(entry.node.node);
-}
-
 /** The highest tier that this node was sent. */
 export function latestReleased(entry: Entry): Entry | undefined {
   return entry.all.findLast((other) => other.node.released);
@@ -67,8 +74,7 @@ export function latestReleased(entry: Entry): Entry | undefined {
 
 /** Wants this tier's declaration for the node, under a sequence above every one that was wanted or reported. */
 export function release(draft: Draft, entry: Entry, batch: number): void {
-  const { node, tier } = entry;
-  const facts = factsOf(draft, entry);
+  const { node, tier, facts } = entry;
   const pending = draft.release.get(node.node);
   const wanted = pending?.revision ?? facts?.wantedRevision ?? null;
   const sequence = pending?.sequence ?? facts?.wantedSequence ?? 0;
@@ -89,5 +95,5 @@ export function release(draft: Draft, entry: Entry, batch: number): void {
 }
 
 export function stamp(draft: Draft): string {
-  return new Date(draft.now).toISOString();
+  return draft.at;
 }

@@ -1,6 +1,7 @@
-import { type Draft, type Entry, factsOf, latestReleased, stamp } from "./draft.ts";
+import { type Draft, type Entry, latestReleased, stamp } from "./draft.ts";
 import type { NodeFacts, NodeState } from "./model.ts";
-import { heard, silent, silentAfter, timeOf } from "./silence.ts";
+import { silent } from "./silence.ts";
+import { silentAfter, timeOf } from "./times.ts";
 
 /** What a node's state becomes; null: what it was. */
 type Verdict = { state: NodeState; error?: string | null } | null;
@@ -15,26 +16,26 @@ export function updateNode(draft: Draft, entry: Entry): void {
 }
 
 function judge(draft: Draft, entry: Entry): Verdict {
-  const facts = factsOf(draft, entry);
-  const why = skippedBecause(entry, facts);
+  const { facts } = entry;
+  const why = skippedBecause(entry);
   if (why !== null) return { state: "skipped", error: why };
   if (facts === undefined) return null;
-  return entry.node.released ? judgeReleased(draft, entry, facts) : judgeUnsent(draft, entry, facts);
+  return entry.node.released ? judgeReleased(draft, entry, facts) : judgeUnsent(draft, entry);
 }
 
 /** Why this node is left out of the tier, or null. A node that already applied stays applied: that is what happened. */
-function skippedBecause(entry: Entry, facts: NodeFacts | undefined): string | null {
-  if (entry.node.state === "applied") return null;
+function skippedBecause({ node, facts }: Entry): string | null {
+  if (node.state === "applied") return null;
   if (facts === undefined) return "not in the inventory";
   if (facts.observed) return "observed";
-  if (entry.node.skip || facts.skipped) return "skipped by request";
+  if (node.skip || facts.skipped) return "skipped by request";
   return facts.frozen ? "frozen" : null;
 }
 
-function judgeUnsent(draft: Draft, entry: Entry, facts: NodeFacts): Verdict {
+function judgeUnsent(draft: Draft, entry: Entry): Verdict {
   // Once the tier is done this is a node that a freeze held back: it stays skipped until it is sent.
   if (entry.tier.state === "done") return null;
-  return { state: silent(draft, facts) ? "offline" : "pending" };
+  return { state: silent(draft, entry) ? "offline" : "pending" };
 }
 
 function judgeReleased(draft: Draft, entry: Entry, facts: NodeFacts): Verdict {
@@ -74,14 +75,17 @@ function whatItSays(entry: Entry, facts: NodeFacts): "applied" | "failed" | "obs
  */
 function judgeApplied(draft: Draft, entry: Entry, facts: NodeFacts, said: "applied" | null): Verdict {
   const { node, tier } = entry;
+  if (node.state === "failed" && !entry.heard) return null;
   const current = tier.state !== "done" && node.batch === tier.batch;
-  if (current && silent(draft, facts))
+  if (current && silent(draft, entry))
     return { state: "failed", error: silence(facts, "after it had applied") };
   return said === "applied" ? { state: "applied" } : null;
 }
 
 function markApplied(draft: Draft, entry: Entry): void {
   entry.node.appliedAt = stamp(draft);
+  // The soak counts from the last node that applied, also where the plan was stopped or frozen meanwhile.
+  entry.tier.batchDoneAt = null;
   // It works now: from here on a failure is this plan's doing.
   for (const other of entry.all) other.node.failedBefore = false;
 }
@@ -89,23 +93,23 @@ function markApplied(draft: Draft, entry: Entry): void {
 function judgeUnderWay(draft: Draft, entry: Entry, facts: NodeFacts): Verdict {
   const { node } = entry;
   const arrived = node.state !== "sent";
-  if (arrived && !heard(draft.plan, facts, draft.now)) return { state: "offline" };
+  if (arrived && !entry.heard) return { state: "offline" };
   const { reported } = facts;
   const about = reported !== null && reported.sequence >= (node.sequence ?? 0);
   const moved = about && reported.progress !== node.progress;
   if (moved) node.progress = reported.progress;
   if (arrived || moved) node.progressAt = stamp(draft);
-  const late = lateness(draft, facts, timeOf(node.progressAt ?? stamp(draft)));
+  const late = lateness(draft, entry, facts, timeOf(node.progressAt ?? stamp(draft)));
   return late === null ? { state: "sent" } : { state: "failed", error: late };
 }
 
 /** Why a node that was sent has had its time, or null. While nothing can be heard, nothing is late. */
-function lateness(draft: Draft, facts: NodeFacts, progressAt: number): string | null {
+function lateness(draft: Draft, entry: Entry, facts: NodeFacts, progressAt: number): string | null {
   const { now, plan } = draft;
   if (draft.facts.connectedAt === null) return null;
   const connectedAt = timeOf(draft.facts.connectedAt);
   const since = connectedAt > now ? progressAt : Math.max(progressAt, connectedAt);
-  if (silent(draft, facts) && now - progressAt >= silentAfter(plan))
+  if (silent(draft, entry) && now - progressAt >= silentAfter(plan))
     return silence(facts, "after it was sent");
   const { timeout } = plan.rollout;
   return now - since >= timeout ? `no progress for ${duration(timeout)}` : null;

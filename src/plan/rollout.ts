@@ -1,9 +1,10 @@
 import { above, drawBatches } from "./batches.ts";
-import { type Draft, type Entry, factsOf, release, stamp } from "./draft.ts";
+import { type Draft, type Entry, release, stamp } from "./draft.ts";
 import type { Tier } from "./model.ts";
 import { updateNode } from "./node-state.ts";
 import { reasons } from "./reasons.ts";
-import { heard, silent, timeOf } from "./silence.ts";
+import { silent } from "./silence.ts";
+import { timeOf } from "./times.ts";
 
 const SILENT_AT_LEAST = 5;
 
@@ -21,7 +22,7 @@ export function advanceRollout(draft: Draft, tier: Tier, more: boolean): Outcome
   for (;;) {
     const held = holds(draft, tier) ?? soaks(draft, tier, more);
     if (held) return held;
-    const next = candidates(draft, entries);
+    const next = candidates(entries);
     if (next.length > 0) {
       releaseBatch(draft, tier, next);
       continue;
@@ -50,16 +51,15 @@ export function tooManyFailures(draft: Draft): Outcome | null {
 
 /** What keeps the next batch, and the end of the tier, back; null when the batches so far are through. */
 function holds(draft: Draft, tier: Tier): Outcome | null {
-  const entries = draft.entries[tier.tier].filter((entry) => isWatched(draft, entry));
+  const entries = draft.entries[tier.tier].filter((entry) => isWatched(entry));
   const held = tooManyFailures(draft) ?? underWay(draft, tier, entries) ?? silence(draft, tier, entries);
   if (held) tier.batchDoneAt = null;
   return held;
 }
 
 /** Whose silence counts. One that left the inventory, or was frozen, after it had applied is not asked any more. */
-function isWatched(draft: Draft, entry: Entry): boolean {
-  const facts = factsOf(draft, entry);
-  return entry.node.state !== "skipped" && facts !== undefined && !facts.frozen;
+function isWatched({ node, facts }: Entry): boolean {
+  return node.state !== "skipped" && facts !== undefined && !facts.frozen;
 }
 
 function underWay(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome | null {
@@ -69,10 +69,7 @@ function underWay(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome 
     return { state: "running", reason: null };
   // Its word that it applied is older than we can judge: a controller that just started must not take it for lasting.
   const unproven = entries.filter(
-    (entry) =>
-      entry.node.state === "applied" &&
-      entry.node.batch === tier.batch &&
-      !heard(draft.plan, factsOf(draft, entry), draft.now),
+    (entry) => entry.node.state === "applied" && entry.node.batch === tier.batch && !entry.heard,
   );
   return unproven.length > 0 ? listening(draft, unproven) : null;
 }
@@ -84,8 +81,8 @@ function earlier(draft: Draft, tier: Tier): Entry[] {
 
 /** Silence is not success: too many silent, or nothing but silence so far. Who was not listened to long enough holds as well. */
 function silence(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome | null {
-  const quiet = entries.filter((entry) => !heard(draft.plan, factsOf(draft, entry), draft.now));
-  const unknown = quiet.filter((entry) => !silent(draft, factsOf(draft, entry)));
+  const quiet = entries.filter((entry) => !entry.heard);
+  const unknown = quiet.filter((entry) => !silent(draft, entry));
   const { maxSilent } = draft.plan.rollout;
   if (quiet.length >= SILENT_AT_LEAST && above(quiet.length, maxSilent, entries.length)) {
     if (unknown.length > 0) return listening(draft, unknown);
@@ -93,7 +90,7 @@ function silence(draft: Draft, tier: Tier, entries: readonly Entry[]): Outcome |
   }
   const lost = quiet.filter(({ node }) => node.released);
   if (lost.length === 0 || draft.entries[tier.tier].some(({ node }) => node.state === "applied")) return null;
-  const unsure = lost.filter((entry) => !silent(draft, factsOf(draft, entry)));
+  const unsure = lost.filter((entry) => !silent(draft, entry));
   return unsure.length > 0 ? listening(draft, unsure) : nothingApplied(draft, tier);
 }
 
@@ -106,12 +103,9 @@ function soaks(draft: Draft, tier: Tier, more: boolean): Outcome | null {
 }
 
 /** Those that may be sent now, in order of name, those failing before the plan last: a healthy node is the better first one. */
-function candidates(draft: Draft, entries: readonly Entry[]): Entry[] {
+function candidates(entries: readonly Entry[]): Entry[] {
   const ready = entries.filter(
-    (entry) =>
-      entry.node.state === "pending" &&
-      !entry.node.released &&
-      heard(draft.plan, factsOf(draft, entry), draft.now),
+    (entry) => entry.node.state === "pending" && !entry.node.released && entry.heard,
   );
   return ready.sort(
     (a, b) =>
@@ -142,7 +136,7 @@ function releaseBatch(draft: Draft, tier: Tier, next: readonly Entry[]): void {
 
 /** An observed node writes nothing, so it is in no batch: it gets its declaration at once, to say what differs. */
 function showObserved(draft: Draft, entry: Entry): void {
-  const facts = factsOf(draft, entry);
+  const { facts } = entry;
   if (!facts?.observed || facts.frozen || facts.skipped || entry.node.skip || entry.node.released) return;
   release(draft, entry, 1);
 }
@@ -162,7 +156,7 @@ function finish(draft: Draft, tier: Tier): Outcome {
 
 function nothingApplied(draft: Draft, tier: Tier): Outcome {
   const counted = draft.entries[tier.tier].filter(({ node }) => node.state !== "skipped");
-  const gone = counted.filter((entry) => silent(draft, factsOf(draft, entry)));
+  const gone = counted.filter((entry) => silent(draft, entry));
   const failed = counted.filter(({ node }) => node.state === "failed");
   const of = counted.length;
   return {

@@ -1,5 +1,5 @@
 import type { Plan, PlanFacts, PlanNode, Tier } from "./model.ts";
-import { listenedAt, silentAfter, timeOf } from "./silence.ts";
+import { listenedAt, silentAfter, timeOf } from "./times.ts";
 
 /**
  * When decide would say something else if nothing but time passed: a soak ends, a node times out or becomes silent, everybody

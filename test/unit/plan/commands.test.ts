@@ -78,6 +78,34 @@ describe("stop and retry", () => {
     expect(world.plan.state).toBe("done");
   });
 
+  it("sends nothing again to a node that came round before the retry was worked", () => {
+    const world = aMesh(1);
+    world.merge({ touch: { 2: all(world) } });
+    world.work();
+    world.report("web-01", "failed");
+    world.work();
+    world.command("retry");
+    world.report("web-01", "applied");
+    expect(world.work().release).toEqual([]);
+    expect(world.plan.state).toBe("done");
+  });
+
+  it("soaks anew for a node that applied while the plan was stopped", () => {
+    const world = aMesh(2);
+    world.merge({ touch: { 2: all(world) }, rollout: { soak: 60_000 } });
+    world.work();
+    world.set("web-01", { frozen: true });
+    world.work();
+    world.command("stop");
+    world.set("web-01", { frozen: false });
+    world.tick(60_000);
+    world.report("web-01", "applied");
+    world.work();
+    world.command("retry");
+    expect(world.work().release).toEqual([]);
+    expect(world.plan.reason).toMatch(/^soaking/);
+  });
+
   it("is refused where nothing failed, and for a plan that is done", () => {
     const world = aMesh(1);
     world.merge({ touch: { 2: all(world) } });

@@ -410,6 +410,20 @@ describe("silence", () => {
     expect(world.work().release.map(({ node }) => node)).toEqual(["web-02"]);
   });
 
+  it("keeps a node failed that fell silent in a batch, also once the next batch went within maxFailures", () => {
+    const world = aMesh(5);
+    world.merge({ touch: { 2: all(world) }, rollout: { batches: [3], maxFailures: 1, maxSilent: "60%" } });
+    world.work();
+    world.report("web-01", "applied");
+    down(world, "web-01");
+    world.tick(OUT);
+    for (const name of ["web-02", "web-03"]) world.report(name, "applied");
+    world.work();
+    expect(world.released()).toEqual(["web-04", "web-05"]);
+    world.work();
+    expect(world.states()["web-01"]).toBe("failed");
+  });
+
   it("gives a node that returns nothing of a halted plan", () => {
     const world = aMesh(4);
     down(world, "web-04");

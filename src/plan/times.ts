@@ -1,0 +1,28 @@
+import type { NodeFacts, Plan, PlanFacts } from "./model.ts";
+
+/** How long without a word makes a node silent, in milliseconds. */
+export function silentAfter(plan: Plan): number {
+  return 3 * plan.heartbeatMs;
+}
+
+export function timeOf(iso: string): number {
+  return Date.parse(iso);
+}
+
+/**
+ * Heard within three heartbeats. Distance, not age: a `seenAt` far in the future is from before the clock went back and says
+ * nothing of now.
+ */
+export function heard(plan: Plan, facts: NodeFacts | undefined, now: number): boolean {
+  return (
+    facts !== undefined && facts.seenAt !== null && Math.abs(now - timeOf(facts.seenAt)) < silentAfter(plan)
+  );
+}
+
+/** When everybody has had three heartbeats to be heard, or null while the broker cannot be reached (nobody can be judged). */
+export function listenedAt(plan: Plan, facts: PlanFacts, now: number): number | null {
+  if (facts.connectedAt === null) return null;
+  const starts = [timeOf(facts.connectedAt), plan.clock.steppedAt ? timeOf(plan.clock.steppedAt) : 0];
+  // A start that lies in the future is from before the clock went back, which `steppedAt` marks.
+  return Math.max(0, ...starts.filter((at) => at - now < silentAfter(plan))) + silentAfter(plan);
+}
