@@ -26,3 +26,10 @@ export class MeshFolderBroken extends meshError(
   (f: { file: string; why: string }) =>
     `${f.file}: ${f.why}; put it back, or remove the folder with \`mesh down --purge\``,
 ) {}
+
+export class WorkloadsLeft extends meshError(
+  "workloads-left",
+  "retry",
+  (f: { dir: string }) =>
+    `${f.dir}: not all of what its hosts ran could be stopped, so the folder that knows of it is kept; run \`mesh down\` again`,
+) {}

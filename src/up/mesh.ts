@@ -77,10 +77,11 @@ export class MeshUp {
     const host = (name: string) => name.startsWith("host-");
     await this.endAll([...this.keepers.keys()].filter(host));
     await stopParts(this.layout, knownParts(this.layout).filter(host));
-    if (options.workloads) await stopWorkloads(this.layout, this.around);
+    const stopped = !options.workloads || (await stopWorkloads(this.layout, this.around));
     await this.endAll(["controller"]);
     await this.endAll(["nats", "postgres"]);
-    removePid(this.layout, "up");
+    // Its pid file, left behind, tells `mesh down` that not everything was stopped.
+    if (stopped) removePid(this.layout, "up");
     this.lock?.free();
   }
 
@@ -245,15 +246,15 @@ async function stopParts(layout: Layout, names: string[]): Promise<void> {
   );
 }
 
-/** Stops what is left of a mesh whose parent is gone, workloads included. */
-export async function stopLeftovers(dir: string, around: Surroundings): Promise<void> {
+/** Stops what is left of a mesh whose parent is gone, workloads included. False: some of those may run on. */
+export async function stopLeftovers(dir: string, around: Surroundings): Promise<boolean> {
   const layout = layoutOf(dir);
   const state = readState(layout);
   await stopParts(
     layout,
     knownParts(layout).filter((name) => name.startsWith("host-")),
   );
-  await stopWorkloads(layout, around);
+  const stopped = await stopWorkloads(layout, around);
   await stopParts(
     layout,
     knownParts(layout).filter((name) => name !== "postgres"),
@@ -264,7 +265,8 @@ export async function stopLeftovers(dir: string, around: Surroundings): Promise<
     if (pid !== null) await part.stop(pid);
     removePid(layout, "postgres");
   }
-  removePid(layout, "up");
+  if (stopped) removePid(layout, "up");
+  return stopped;
 }
 
 /** Removes everything of a mesh that does not run any more. */

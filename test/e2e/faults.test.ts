@@ -54,3 +54,15 @@ describe("hosts that die", () => {
     await pushThrough(mesh, "after the removal", async () => {});
   });
 });
+
+describe("`mesh down` whose stopping of workloads dies", () => {
+  test("stops them at the second try, and leaves nothing that runs", async () => {
+    mesh.arm("supervision:stopping");
+    const { code, stderr } = await mesh.down();
+    expect(code, stderr).toBe(0);
+    await mesh.died("supervision:stopping");
+    for (const node of ["web-1", "web-2"]) expect(mesh.running(node, "opt/web/server.mjs")).toEqual([]);
+    expect(mesh.running("store-1", "opt/store/server.mjs")).toEqual([]);
+    expect(mesh.running("worker-1", "opt/worker/worker.sh")).toEqual([]);
+  });
+});

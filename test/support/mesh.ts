@@ -108,6 +108,10 @@ export class Mesh {
     });
   }
 
+  down(...args: string[]): Promise<Ran> {
+    return runMesh(["down", "--dir", this.dir, ...args], { cwd: this.top });
+  }
+
   git(...args: string[]): string {
     return runGit(this.work, ...args);
   }
@@ -219,7 +223,7 @@ export class Mesh {
   async close(): Promise<void> {
     await this.client?.end().catch(() => {});
     await (await this.link?.catch(() => null))?.close();
-    const { code, stderr } = await runMesh(["down", "--dir", this.dir, "--purge"], { cwd: this.top });
+    const { code, stderr } = await this.down("--purge");
     this.reaper.stdin?.end("done\n");
     rmSync(this.top, { recursive: true, force: true });
     if (code !== 0) throw new Error(`mesh down: ${stderr}`);

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { lockHolder } from "../../io/durable.ts";
-import { NotAMeshFolder } from "../../up/errors.ts";
+import { NotAMeshFolder, WorkloadsLeft } from "../../up/errors.ts";
 import { layoutOf } from "../../up/layout.ts";
 import { purge, stopLeftovers } from "../../up/mesh.ts";
 import type { App, Run } from "../app.ts";
@@ -25,12 +25,11 @@ async function down(app: App, options: { dir: string; purge?: boolean }): Promis
   if (parent !== null) await endParent(layout.run, parent);
   // A parent that ended by itself has stopped everything; one that was killed, or killed long ago, has not.
   const leftBehind = parent === null || existsSync(layout.pidFile("up"));
-  if (leftBehind)
-    await stopLeftovers(options.dir, {
-      programs: app.programs,
-      env: app.env,
-      say: (text) => app.out.note(text),
-    });
+  if (leftBehind) {
+    const say = (text: string) => app.out.note(text);
+    const stopped = await stopLeftovers(options.dir, { programs: app.programs, env: app.env, say });
+    if (!stopped) throw new WorkloadsLeft({ dir: options.dir });
+  }
   if (options.purge) await purge(options.dir);
   app.out.print(`the mesh in ${options.dir} is ${options.purge ? "removed" : "down"}`);
   return EXIT.done;
