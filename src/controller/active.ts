@@ -17,6 +17,8 @@ export interface ActiveOptions {
   /** Unique per start of the program: `controllerId()`. */
   id: string;
   clock: Clock;
+  /** Whether the work could be done now: who could not leaves the seat to others, and does not take and lose it in turns. */
+  able(): boolean;
   /** Called with the new epoch; what it starts carries that epoch into every transaction. */
   onGain(epoch: number): void;
   /** Called once per gain, at once: stop consuming and working. */
@@ -51,7 +53,7 @@ export function controllerId(): string {
  * the standby that asks first, with a higher epoch. A failed renewal loses it here at once: whether another has it is not known.
  */
 export function createActive(options: ActiveOptions): Active {
-  const { inventory, id, clock, onGain, onLose, onTrouble } = options;
+  const { inventory, id, clock, able, onGain, onLose, onTrouble } = options;
   const ending = new AbortController();
   let epoch: number | null = null;
   let renewedAt = 0;
@@ -69,7 +71,7 @@ export function createActive(options: ActiveOptions): Active {
     if (epoch !== null) {
       if (await renewSeat(inventory.lease, id, epoch)) renewedAt = askedAt;
       else lose("another controller took over");
-    } else {
+    } else if (able()) {
       const taken = await takeSeat(inventory.lease, id);
       if (taken !== null && !ending.signal.aborted) {
         epoch = taken;

@@ -72,6 +72,7 @@ export async function serve(config: ControllerConfig, log: Log, signal: AbortSig
     inventory,
     id,
     clock,
+    able: () => broker.status.connected,
     onGain(epoch) {
       log.info({ epoch }, "active");
       void stopping.then(() => {

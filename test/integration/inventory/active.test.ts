@@ -19,7 +19,7 @@ describe("who is active", () => {
     await server.stop();
   });
 
-  async function aController(id: string, inventory?: Inventory) {
+  async function aController(id: string, inventory?: Inventory, able = () => true) {
     const own = inventory ?? (await openInventory(server.url, { name: id }));
     if (!inventory) opened.push(own);
     const history: string[] = [];
@@ -27,6 +27,7 @@ describe("who is active", () => {
       inventory: own,
       id,
       clock: systemClock,
+      able,
       onGain: (epoch) => history.push(`gain ${epoch}`),
       onLose: (why) => history.push(`lose: ${why}`),
     });
@@ -87,5 +88,20 @@ describe("who is active", () => {
     await server.start();
     await eventually(() => a.active.role === "active");
     expect(a.history).toEqual(["gain 1", "lose: the store did not answer", "gain 2"]);
+  });
+
+  test("LNK-2: one whose broker is away leaves the seat to others, and takes it once when the link is back", async () => {
+    let link = true;
+    const a = await aController("a", undefined, () => link);
+    await eventually(() => a.active.role === "active");
+    link = false;
+    a.active.lose("the consumer of EVENTS is silent");
+    expect(a.active.role).toBe("standby");
+    await new Promise((later) => setTimeout(later, 2_500));
+    expect(a.active.reachable).toBe(true);
+    expect(a.history).toEqual(["gain 1", "lose: the consumer of EVENTS is silent"]);
+    link = true;
+    await eventually(() => a.active.role === "active");
+    expect(a.history.at(-1)).toBe("gain 2");
   });
 });
