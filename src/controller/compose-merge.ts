@@ -167,9 +167,9 @@ function* guardNodes(
       yield { node, ...composed.outline };
       continue;
     }
-    const before = merge.before.get(node);
-    // The guard is about what was there.
-    if (!before) continue;
+    const before = merge.before.get(node) ?? null;
+    // The guard is about what was there; what a new node gets only tells a move from an undoing.
+    if (!before && !beforeBase) continue;
     const one: GuardNode<DeclarationBody> = { node, before, after: composed.body };
     yield beforeBase ? { ...one, beforeBase: beforeBase(node) } : one;
   }

@@ -55,11 +55,13 @@ interface Tally {
   running: number;
   restarts: number;
   restartsUndo: boolean;
+  /** Somewhere something comes that was not there before the base plan either: the merge does more than undo. */
+  adds: boolean;
 }
 
 /**
  * What a merge does that waits for a yes (DESIGN: plan, Guard). Pure. An id is `<module>.<id>`, counted once however many nodes
- * lose it; what a declared resource takes over is moved, not removed. A hit that only undoes what the base plan did is none.
+ * lose it; what a declared resource takes over is moved, not removed. A merge that only undoes what the base plan did hits nothing.
  */
 export function guard<B extends GuardBody>(input: GuardInput<B>): GuardHit[] {
   return finish(guarding(input));
@@ -79,6 +81,7 @@ function* count<B extends GuardBody>(input: GuardInput<B>): Work<Tally> {
     running: 0,
     restarts: 0,
     restartsUndo: true,
+    adds: false,
   };
   for (const node of input.nodes) {
     yield;
@@ -91,12 +94,19 @@ function* count<B extends GuardBody>(input: GuardInput<B>): Work<Tally> {
       tally.ids.add(resource.id);
       if (isRunning(resource)) tally.running += 1;
     }
-    if (node.before === null || node.before === node.after) continue;
+    if (node.before === node.after) continue;
+    tally.adds ||= hasNew(node);
+    if (node.before === null) continue;
     countEmptied(tally, node);
     countRemoved(tally, node);
     countRestarts(tally, node, input.diff(node.before, node.after));
   }
   return tally;
+}
+
+function hasNew({ before, after, beforeBase }: GuardNode): boolean {
+  const known = new Set([before, beforeBase].flatMap((body) => body?.resources.map(({ id }) => id) ?? []));
+  return after.resources.some(({ id }) => !known.has(id));
 }
 
 function countEmptied(tally: Tally, { node, before, after, beforeBase }: GuardNode): void {
@@ -138,7 +148,7 @@ function isRunning(resource: GuardBody["resources"][number]): boolean {
 function emptied(input: { settings: MeshFile["guard"] }, tally: Tally): GuardHit[] {
   if (!input.settings.emptied) return [];
   return tally.emptied
-    .filter(({ undo }) => !undo)
+    .filter(({ undo }) => !undo || tally.adds)
     .sort((a, b) => (a.node < b.node ? -1 : 1))
     .map(({ node, resources }) => ({
       rule: "emptied" as const,
@@ -147,18 +157,19 @@ function emptied(input: { settings: MeshFile["guard"] }, tally: Tally): GuardHit
     }));
 }
 
-function removals(input: { settings: MeshFile["guard"] }, { ids, removed }: Tally): GuardHit[] {
+function removals(input: { settings: MeshFile["guard"] }, { ids, removed, adds }: Tally): GuardHit[] {
   const { count: most, share } = input.settings.removals;
   const n = removed.size;
   const many = n > most || (n >= REMOVALS_AT_LEAST && above(n, share, ids.size));
-  if (!many || [...removed.values()].every(({ undo }) => undo)) return [];
+  if (!many || (!adds && [...removed.values()].every(({ undo }) => undo))) return [];
   const detail = `removes ${n} of ${ids.size} resources (${few([...removed.keys()].sort())})`;
   return [{ rule: "removals", detail, item: `removals ${n}` }];
 }
 
 function restarts(input: { settings: MeshFile["guard"] }, tally: Tally): GuardHit[] {
-  const { running, restarts: n, restartsUndo } = tally;
-  if (running < RUNNING_AT_LEAST || !above(n, input.settings.restarts, running) || restartsUndo) return [];
+  const { running, restarts: n, restartsUndo, adds } = tally;
+  if (running < RUNNING_AT_LEAST || !above(n, input.settings.restarts, running)) return [];
+  if (restartsUndo && !adds) return [];
   return [{ rule: "restarts", detail: `restarts ${n} of the ${running} that run`, item: `restarts ${n}` }];
 }
 

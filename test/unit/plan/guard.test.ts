@@ -116,6 +116,38 @@ describe("undoing", () => {
   });
 });
 
+describe("a move", () => {
+  const moved = [file("k.a"), process("k.run", "1")];
+  const from = { node: "m", before: body(...moved), after: body() };
+
+  it("PLN-6: asks to empty the machine also where the base plan had filled it: it adds elsewhere, so it is no undoing", () => {
+    const there = { node: "n", before: body(file("x.a")), after: body(file("x.a"), ...moved) };
+    const toThere = [
+      { ...from, beforeBase: body() },
+      { ...there, beforeBase: body(file("x.a")) },
+    ];
+    expect(hits(toThere)).toEqual(["emptied m"]);
+    const toNew = { node: "n", before: null, after: body(...moved), beforeBase: null };
+    expect(hits([{ ...from, beforeBase: null }, toNew])).toEqual(["emptied m"]);
+  });
+
+  it("asks nothing to move back what the base plan moved", () => {
+    const back = { node: "n", before: body(), after: body(...moved), beforeBase: body(...moved) };
+    expect(hits([{ ...from, beforeBase: body() }, back])).toEqual([]);
+  });
+
+  it("counts removals and restarts beside something new, whatever the base plan added", () => {
+    const fresh = { node: "n", before: body(), after: body(file("z.new")), beforeBase: body() };
+    const removes = { node: "a", before: body(...files(30)), after: body(files(1)[0]!), beforeBase: body() };
+    expect(hits([removes])).toEqual([]);
+    expect(hits([removes, fresh])).toEqual(["removals 29"]);
+    const run = (digest: string) => body(...Array.from({ length: 10 }, (_, n) => process(`p.${n}`, digest)));
+    const restarts = { node: "a", before: run("2"), after: run("1"), beforeBase: run("1") };
+    expect(hits([restarts])).toEqual([]);
+    expect(hits([restarts, fresh])).toEqual(["restarts 10"]);
+  });
+});
+
 describe("history", () => {
   it("asks for a commit that does not descend from the base", () => {
     expect(hits([], { descends: false })).toEqual(["history"]);
