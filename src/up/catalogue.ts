@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import git from "isomorphic-git";
 import { NotACatalogue } from "./errors.ts";
 import type { Layout } from "./layout.ts";
+import type { UpState } from "./state.ts";
 
 /** Where the watched catalogue is, and what was done to have it there. */
 export interface CataloguePlace {
@@ -30,6 +31,16 @@ export async function placeCatalogue(given: string, ref: string, layout: Layout)
   }
   await makeBare(folder, ref, layout);
   return { place: layout.catalogue, kind: "made" };
+}
+
+/** The folder, repository or URL that was asked for and that a mesh which is there already leaves unread; null: none. */
+export function leftUnread(given: string | null, state: UpState | null, running: boolean): string | null {
+  if (given === null || state === null) return null;
+  const asked = /^https?:\/\//.test(given) ? given : resolve(given);
+  if (asked === state.catalogue || asked === state.from) return null;
+  // A repository or a URL is taken by the next start; a folder is read once only.
+  if (asked === given || isBare(asked)) return running ? given : null;
+  return state.from === null ? null : given;
 }
 
 export function isBare(folder: string): boolean {

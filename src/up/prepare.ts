@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Context } from "../context.ts";
 import { createSigner, generateSigningKey } from "../declaration/sign.ts";
 import { writeDurably } from "../io/durable.ts";
@@ -27,11 +27,12 @@ export async function prepareState(layout: Layout, options: UpOptions): Promise<
   const before = readState(layout);
   await mkdir(layout.logs, { recursive: true });
   const database = options.store ? null : (before?.database ?? (await databasePlace(layout)));
-  const catalogue = await catalogueOf(layout, options, before);
+  const { place: catalogue, from } = await catalogueOf(layout, options, before);
   const state: UpState = {
     store: options.store ?? before?.store ?? null,
     broker: options.broker ?? before?.broker ?? null,
     catalogue,
+    from,
     ref: before?.ref ?? options.ref,
     poll: options.poll ?? before?.poll ?? null,
     database,
@@ -44,9 +45,16 @@ export async function prepareState(layout: Layout, options: UpOptions): Promise<
   return state;
 }
 
-async function catalogueOf(layout: Layout, options: UpOptions, before: UpState | null): Promise<string> {
-  if (before && options.catalogue === null) return before.catalogue;
-  return (await placeCatalogue(options.catalogue ?? ".", before?.ref ?? options.ref, layout)).place;
+async function catalogueOf(
+  layout: Layout,
+  options: UpOptions,
+  before: UpState | null,
+): Promise<Pick<UpState, "from"> & { place: string }> {
+  const from = before?.from ?? null;
+  if (before && options.catalogue === null) return { place: before.catalogue, from };
+  const given = options.catalogue ?? ".";
+  const { place, kind } = await placeCatalogue(given, before?.ref ?? options.ref, layout);
+  return { place, from: kind === "made" ? resolve(given) : from };
 }
 
 /** The port it had, unless somebody else took it while the part was down. */

@@ -7,12 +7,14 @@ import type { Layout } from "./layout.ts";
 /**
  * DIR/up.json. `store` and `broker` are URLs of existing ones, or null where `mesh up` runs its own. Ports stay the same
  * across restarts, so that every client finds its part again. `database` is the folder of Postgres' data and programs:
- * outside DIR where the database's account cannot reach DIR. `hosts` are the nodes that have a host.
+ * outside DIR where the database's account cannot reach DIR. `from` is the plain folder that DIR/catalogue.git was made
+ * from. `hosts` are the nodes that have a host.
  */
 export const UpState = z.object({
   store: z.string().nullable(),
   broker: z.string().nullable(),
   catalogue: z.string(),
+  from: z.string().nullable().default(null),
   ref: z.string(),
   poll: z.string().nullable().default(null),
   database: z.string().nullable(),

@@ -99,6 +99,16 @@ test("a second mesh up says that it is up already", async () => {
   expect(again.stdout).toContain("is up already");
 });
 
+test("a mesh up that names another catalogue says that it is not read", async () => {
+  const other = join(top, "other");
+  mkdirSync(join(other, "nodes"), { recursive: true });
+  const again = await runMesh(["up", "--catalogue", other, "--dir", dir, "--detach"]);
+  expect(again.code).toBe(0);
+  expect(again.stderr).toContain(`${other} is not read`);
+  const same = await runMesh(["up", "--catalogue", join(top, "catalogue"), "--dir", dir, "--detach"]);
+  expect(same).toMatchObject({ code: 0, stderr: "" });
+});
+
 test("a part that is killed is started again, and the workloads are the same processes", async () => {
   const tick = async () =>
     (await json<NodeDoc>("node", "one")).resources.find((one) => one.id === "clock.tick")?.process?.pid;

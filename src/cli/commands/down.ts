@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { lockHolder } from "../../io/durable.ts";
@@ -12,10 +13,21 @@ const PARENT_STOPS_WITHIN = 180_000;
 
 export function define(command: Command, app: App, run: Run): void {
   command
-    .option("--dir <dir>", "the mesh's folder", ".mesh")
+    .option("--dir <dir>", "the mesh's folder (default: .mesh, here or in a folder above)")
     .option("--purge", "remove the folder too, catalogue.git and all data with it")
     .addHelpText("after", "\nExample:\n  $ mesh down --purge")
-    .action((options: { dir: string; purge?: boolean }) => run(() => down(app, options)));
+    .action((options: { dir?: string; purge?: boolean }) =>
+      run(() => down(app, { ...options, dir: options.dir ?? enclosing() })),
+    );
+}
+
+/** The nearest .mesh that holds a mesh, from here upwards, as the other commands find their context. */
+function enclosing(): string {
+  for (let up = "."; ; up = join(up, "..")) {
+    const dir = join(up, ".mesh");
+    if (existsSync(layoutOf(dir).state)) return dir;
+    if (resolve(up) === resolve(up, "..")) return ".mesh";
+  }
 }
 
 async function down(app: App, options: { dir: string; purge?: boolean }): Promise<number> {

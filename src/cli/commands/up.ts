@@ -5,9 +5,11 @@ import { type Command, Option } from "commander";
 import { messageOf } from "../../errors.ts";
 import { lockHolder } from "../../io/durable.ts";
 import { parseDuration } from "../../resources/values.ts";
-import { layoutOf } from "../../up/layout.ts";
+import { leftUnread } from "../../up/catalogue.ts";
+import { type Layout, layoutOf } from "../../up/layout.ts";
 import { MeshUp } from "../../up/mesh.ts";
 import type { UpOptions } from "../../up/prepare.ts";
+import { readState } from "../../up/state.ts";
 import { type App, exitOf, type Run } from "../app.ts";
 import { BadArgument } from "../errors.ts";
 import { EXIT } from "../exit.ts";
@@ -39,13 +41,29 @@ export function define(command: Command, app: App, run: Run): void {
 
 async function up(app: App, options: Options): Promise<number> {
   const asked = upOptions(app, options);
-  const holder = lockHolder(layoutOf(options.dir).run);
+  const layout = layoutOf(options.dir);
+  const holder = lockHolder(layout.run);
+  if (!options.parent) noteUnread(app, asked, layout, holder !== null);
   if (holder !== null) {
-    app.out.print(`the mesh in ${options.dir} is up already (pid ${holder}); \`mesh down\` stops it`);
+    const down = isUsual(options.dir) ? "mesh down" : `mesh down --dir ${options.dir}`;
+    app.out.print(`the mesh in ${options.dir} is up already (pid ${holder}); \`${down}\` stops it`);
     return EXIT.done;
   }
   return options.detach ? detach(app, options) : stay(app, options, asked);
 }
+
+/** A folder holds one mesh. Who asks for another there is told, and gets the one that is there. */
+function noteUnread(app: App, asked: UpOptions, layout: Layout, running: boolean): void {
+  const state = readState(layout);
+  const unread = leftUnread(asked.catalogue, state, running);
+  if (unread === null) return;
+  const made = state?.from ? `, made from ${state.from}` : "";
+  app.out.note(
+    `mesh: ${unread} is not read: ${asked.dir} holds the mesh of ${state?.catalogue}${made}; another mesh takes another --dir, or \`mesh down --purge\` first`,
+  );
+}
+
+const isUsual = (dir: string) => resolve(dir) === resolve(".mesh");
 
 function upOptions(app: App, options: Options): UpOptions {
   const http = options.http === undefined ? null : Number(options.http);
@@ -126,7 +144,7 @@ async function detach(app: App, options: Options): Promise<number> {
 
 function summary(mesh: MeshUp, options: Options): string {
   const { state, layout } = mesh;
-  const usual = resolve(options.dir) === resolve(".mesh");
+  const usual = isUsual(options.dir);
   const flag = usual ? "" : ` --context ${relative(".", layout.context) || layout.context}`;
   const hosts = mesh.hosts.length;
   return [
