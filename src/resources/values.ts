@@ -48,6 +48,15 @@ export const AbsolutePath = PlainText.refine(
   'must be an absolute path without ".", ".." or empty parts',
 );
 
+/** A home or a shell: "/" is a common home, and a colon or a line end would break the line in /etc/passwd. */
+export const AccountPath = z
+  .string()
+  .refine((path) => path === "/" || AbsolutePath.safeParse(path).success, {
+    error: 'must be an absolute path without ".", ".." or empty parts',
+    abort: true,
+  })
+  .refine((path) => !/[:\p{Cc}]/u.test(path), "must hold no colon and no control character");
+
 /** Account and group names as useradd takes them: 1 to 32 characters, first a letter or `_`. */
 export const AccountName = z
   .string()

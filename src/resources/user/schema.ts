@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { declaredBase, manifestBase } from "../base.ts";
-import { AbsolutePath, AccountName } from "../values.ts";
+import { AccountName, AccountPath } from "../values.ts";
 
 export const UserManifest = z.strictObject({
   type: z.literal("user"),
@@ -9,8 +9,8 @@ export const UserManifest = z.strictObject({
   uid: z.int().min(1).max(4294967294).optional(),
   gid: z.int().min(1).max(4294967294).optional(),
   groups: z.array(AccountName).default([]),
-  home: AbsolutePath.optional(),
-  shell: AbsolutePath.optional(),
+  home: AccountPath.optional(),
+  shell: AccountPath.optional(),
   system: z.boolean().default(true),
   remove: z.boolean().default(false),
 });

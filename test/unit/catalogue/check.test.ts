@@ -156,6 +156,22 @@ test.each(["a.b", "a_b.c", "Abc", "-a", "a$", "ü", "", "9.9", "a b"])(
   },
 );
 
+test("FIL-5: a home may be /", async () => {
+  expect(await module({ resources: [{ type: "user", name: "a", home: "/", shell: "/bin/sh" }] })).toEqual([]);
+});
+
+test.each(["/srv/a:b", "/srv/a\nb", "srv", "/srv/../a", "/srv/"])(
+  "COM-4: a home or shell %j, which useradd refuses, is refused",
+  async (path) => {
+    for (const key of ["home", "shell"]) {
+      const problems = await module({ resources: [{ type: "user", name: "a", [key]: path }] });
+      expect(problems).toEqual([
+        expect.stringMatching(/must be an absolute path|no colon and no control character/),
+      ]);
+    }
+  },
+);
+
 test("LNK-6: node names that could be wildcards, paths or look alike are refused by name", async () => {
   const names = ["web 01", "a..b", "prod>", "*", "münchen", "a_b"];
   const files = Object.fromEntries(names.map((n) => [`nodes/${n}.json`, { address: "10.0.0.1" }]));
