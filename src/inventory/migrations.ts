@@ -108,6 +108,7 @@ CREATE TABLE mesh.nodes (
   labels jsonb NOT NULL DEFAULT '{}',
   mode text NOT NULL DEFAULT 'enforce',
   retire boolean NOT NULL DEFAULT false,
+  declared_at timestamptz NOT NULL DEFAULT now(),
   released_at timestamptz,
   retired_at timestamptz,
   wanted_seq bigint NOT NULL DEFAULT 0,

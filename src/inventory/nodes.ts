@@ -120,6 +120,7 @@ export async function declareNodes(tx: Tx, nodes: readonly DeclaredNode[]): Prom
        AS d(name text, address text, labels jsonb, mode text, retire boolean) ORDER BY name
      ON CONFLICT (name) DO UPDATE SET declared = true, address = excluded.address, labels = excluded.labels,
        mode = excluded.mode, retire = excluded.retire, released_at = NULL,
+       declared_at = CASE WHEN n.declared THEN n.declared_at ELSE now() END,
        retired_at = CASE WHEN excluded.retire THEN n.retired_at END
      WHERE (n.declared, n.address, n.labels, n.mode, n.retire, n.released_at IS NULL)
        IS DISTINCT FROM (true, excluded.address, excluded.labels, excluded.mode, excluded.retire, true)`,

@@ -29,7 +29,7 @@ export async function readFacts(db: Db, plan: Plan, work: WorkFacts): Promise<Pl
 
 async function readNodeFacts(db: Db, plan: number, names: string[]): Promise<Map<string, NodeFacts>> {
   const rows = await db.query<FactsRow>(
-    `SELECT i.name, s.at AS seen, f.node IS NOT NULL AS frozen, coalesce(n.mode = 'observe', false) AS observed,
+    `SELECT i.name, s.at AS seen, n.declared_at AS declared, f.node IS NOT NULL AS frozen, coalesce(n.mode = 'observe', false) AS observed,
             k.node IS NOT NULL AS skipped, coalesce(n.wanted_seq, 0) AS wanted, n.wanted_revision,
             r.sequence, r.revision, r.outcome, r.error, r.progress
      FROM unnest($1::text[]) AS i(name)
@@ -45,6 +45,7 @@ async function readNodeFacts(db: Db, plan: number, names: string[]): Promise<Map
 interface FactsRow {
   name: string;
   seen: string | null;
+  declared: string | null;
   frozen: boolean;
   observed: boolean;
   skipped: boolean;
@@ -63,6 +64,7 @@ function nodeFacts(row: FactsRow): NodeFacts {
   return {
     node: row.name,
     seenAt: row.seen,
+    declaredAt: row.declared,
     frozen: row.frozen,
     observed: row.observed,
     skipped: row.skipped,

@@ -91,6 +91,8 @@ export interface NodeFacts {
   node: string;
   /** Last heard (heartbeat or report), ISO, null: never. */
   seenAt: string | null;
+  /** Since when a commit declares it (ISO): a new machine has three heartbeats from there to be heard at all. Left out: long ago. */
+  declaredAt?: string | null;
   frozen: boolean;
   observed: boolean;
   /** A skip asked by `plans skip ID NODE`. */

@@ -1,6 +1,6 @@
 import type { Draft, Entry } from "./draft.ts";
 import type { Tier } from "./model.ts";
-import { listenedAt, silentAfter, timeOf } from "./times.ts";
+import { awaited, listenedAt, silentAfter, timeOf } from "./times.ts";
 
 const GAP_MS = 90_000;
 const WORKED_EVERY_MS = 15_000;
@@ -38,5 +38,6 @@ function restart(tier: Tier, stepped: boolean, now: number): void {
 
 /** Not heard for three heartbeats, and listened to for that long. Neither `heard` nor silent: not known yet. */
 export function silent(draft: Draft, entry: Entry): boolean {
-  return draft.listened !== null && draft.now >= draft.listened && !entry.heard;
+  const listened = draft.listened !== null && draft.now >= draft.listened;
+  return listened && !entry.heard && !awaited(draft.plan, entry.facts, draft.now);
 }

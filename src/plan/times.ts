@@ -19,6 +19,12 @@ export function heard(plan: Plan, facts: NodeFacts | undefined, now: number): bo
   );
 }
 
+/** Never heard at all, and declared less than three heartbeats ago: a new machine, whose host may still be starting. */
+export function awaited(plan: Plan, facts: NodeFacts | undefined, now: number): boolean {
+  if (!facts?.declaredAt || facts.seenAt !== null) return false;
+  return Math.abs(now - timeOf(facts.declaredAt)) < silentAfter(plan);
+}
+
 /** When everybody has had three heartbeats to be heard, or null while the broker cannot be reached (nobody can be judged). */
 export function listenedAt(plan: Plan, facts: PlanFacts, now: number): number | null {
   if (facts.connectedAt === null) return null;

@@ -30,8 +30,9 @@ function nodeTimes(
   node: PlanNode,
   listened: number,
 ): number[] {
-  const seenAt = facts.nodes.get(node.node)?.seenAt ?? null;
-  const quietAt = seenAt === null ? 0 : timeOf(seenAt) + silentAfter(plan);
+  const known = facts.nodes.get(node.node);
+  const lastSign = known?.seenAt ?? known?.declaredAt ?? null;
+  const quietAt = lastSign === null ? 0 : timeOf(lastSign) + silentAfter(plan);
   // A `seenAt` from before the clock went back says nothing: everybody is listened to anew.
   const quiet = quietAt - now < 2 * silentAfter(plan) ? Math.max(listened, quietAt) : listened;
   const progress = node.progressAt === null ? 0 : timeOf(node.progressAt);
