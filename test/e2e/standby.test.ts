@@ -19,6 +19,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   second?.kill("SIGKILL");
+  // A test that failed may have left it paused.
+  mesh?.kill("up", "SIGCONT");
   await mesh?.close();
 });
 
@@ -32,14 +34,20 @@ test("a second controller stands by, takes over when the active one is killed, a
   expect(first).toContain(`-${mesh.pid("controller")}-`);
 
   const commit = mesh.push(greet("over the takeover"));
-  await mesh.killed("controller");
+  // Started again at once, the killed one might be the first to ask for the seat.
+  mesh.kill("up", "SIGSTOP");
+  mesh.kill("controller");
   await eventually(async () => expect(await active()).toContain(`-${second.pid}-`), { within: 30_000 });
+  mesh.kill("up", "SIGCONT");
   await expectWhole(mesh, commit, "over the takeover");
 
   const ended = new Promise<number | null>((done) => second.once("exit", (code) => done(code)));
   second.kill("SIGTERM");
   expect(await ended).toBe(0);
   const next = mesh.push(greet("handed back"));
+  await eventually(async () => expect(await active()).toContain(`-${mesh.pid("controller")}-`), {
+    within: 20_000,
+  });
   await expectWhole(mesh, next, "handed back");
   expect(await active()).toContain(`-${mesh.pid("controller")}-`);
   expect((await mesh.status()).controllers).toHaveLength(1);
