@@ -93,7 +93,8 @@ function markApplied(draft: Draft, entry: Entry): void {
 function judgeUnderWay(draft: Draft, entry: Entry, facts: NodeFacts): Verdict {
   const { node } = entry;
   const arrived = node.state !== "sent";
-  if (arrived && !entry.heard) return { state: "offline" };
+  // Only the end of a tier lets a node through to it that is not there; any other was heard when it was sent.
+  if (arrived && !entry.heard && entry.tier.state === "done") return { state: "offline" };
   const { reported } = facts;
   const about = reported !== null && reported.sequence >= (node.sequence ?? 0);
   const moved = about && reported.progress !== node.progress;

@@ -531,6 +531,24 @@ describe("observed, frozen, gone", () => {
     expect([world.states(0)["web-01"], world.states(2)["web-01"]]).toEqual(["applied", "applied"]);
   });
 
+  it("waits for a node that was sent, frozen and let go again before anybody knows whether it is there", () => {
+    const world = aMesh(2);
+    world.merge({ touch: { 2: all(world) }, rollout: { batches: ["100%"], maxFailures: 1 } });
+    world.work();
+    world.set("web-01", { frozen: true });
+    down(world, "web-01");
+    world.work();
+    world.step(-3_600_000);
+    world.set("web-01", { frozen: false });
+    world.report("web-02", "applied");
+    world.work();
+    expect(world.states()["web-01"]).toBe("sent");
+    expect(world.plan.state).toBe("running");
+    world.tick(OUT);
+    world.work();
+    expect(world.states()["web-01"]).toBe("failed");
+  });
+
   it("waits while the mesh is frozen, and names the way out", () => {
     const world = aMesh(2);
     world.merge({ touch: { 2: all(world) }, builds: { 2: [aBuild("k")] } });
