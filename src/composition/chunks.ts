@@ -203,6 +203,31 @@ export function fillChunks(
   return pieces.join("") + text;
 }
 
+/** A body whose size decides where it goes: how long it is without its values, and which values it takes. */
+export interface BodySize {
+  fixed: number;
+  slots: readonly number[];
+}
+
+export function bodySizes({ chunks }: ResourceChunks): BodySize[] {
+  return chunks.flatMap((chunk) => {
+    if (typeof chunk !== "object" || !("body" in chunk)) return [];
+    const texts = chunk.body.filter((part) => typeof part === "string");
+    const slots = chunk.body.flatMap((part) =>
+      typeof part === "object" && "slot" in part ? [part.slot] : [],
+    );
+    return [{ fixed: texts.reduce((sum, text) => sum + text.length, 0), slots }];
+  });
+}
+
+/** Whether one of them may be too large for the declaration; false is sure, and told without filling anything. */
+export function mayStore(bodies: readonly BodySize[], values: readonly string[]): boolean {
+  return bodies.some(
+    ({ fixed, slots }) =>
+      slots.reduce((sum, slot) => sum + (values[slot] as string).length, fixed) > SURELY_SMALL,
+  );
+}
+
 /** A small body is in the declaration; a large one goes to the store, and its sha256 stands here. */
 function fillBody(parts: readonly TemplatePart[], filling: Filling): string {
   let plain = "";

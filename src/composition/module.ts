@@ -2,7 +2,7 @@ import type { ModuleVersion } from "../catalogue/catalogue.ts";
 import { directoryDraft } from "../resources/directory/compile.ts";
 import { type Field, type Kind, type Policies, RANK } from "../resources/kind.ts";
 import { KINDS } from "../resources/kinds.ts";
-import type { StoredObject } from "./chunks.ts";
+import { type BodySize, bodySizes, type StoredObject } from "./chunks.ts";
 import { compareText, type Issue } from "./issues.ts";
 import { knownNames } from "./nearest.ts";
 import { orderBy } from "./order.ts";
@@ -39,6 +39,8 @@ export interface CompiledModule {
   paths: ReadonlyMap<string, string>;
   /** Full ids of other modules' resources whose digests are part of this module's, with where they are named. */
   foreign: ReadonlyArray<{ id: string; path: Field }>;
+  /** Bodies that values are filled into. */
+  bodies: readonly BodySize[];
   /** Bodies in the object store that are the same on every node. */
   objects: ReadonlyMap<string, StoredObject>;
   issues: readonly Issue[];
@@ -75,6 +77,7 @@ export function compileModule(version: ModuleVersion, policies: Policies): Compi
     ofNode: gathering.slots.some(({ kind }) => kind === "node" || kind === "address" || kind === "host"),
     seatUses: gathering.seatUses,
     resources,
+    bodies: resources.flatMap(({ chunks }) => bodySizes(chunks)),
     byId: new Map(resources.map((resource) => [resource.id, resource])),
     fixed: fixedOf(resources),
     paths: ids.paths,

@@ -3,7 +3,7 @@ import { canonicalJson } from "../declaration/canonical.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
 import type { DeclaredResource } from "../resources/declared.ts";
 import { hostPart } from "./address.ts";
-import { type StoredObject, sha256 } from "./chunks.ts";
+import { mayStore, type StoredObject, sha256 } from "./chunks.ts";
 import { digestIn, type FilledModule } from "./fill.ts";
 import type { CompiledModule } from "./module.ts";
 import { portOf } from "./seats.ts";
@@ -39,6 +39,7 @@ export class ComposedNode {
   readonly #filler: Filler;
   #body: WeakRef<DeclarationBody> | null = null;
   #revision: string | null = null;
+  #sent: SentView | null = null;
 
   constructor(inputs: NodeInputs, filler: Filler) {
     this.node = inputs.view.name;
@@ -79,7 +80,10 @@ export class ComposedNode {
   get objects(): ReadonlyMap<string, StoredObject> {
     const objects = new Map<string, StoredObject>();
     for (const item of this.#inputs.shape.modules) {
-      for (const [sha, object] of this.#filled(item).objects) objects.set(sha, object);
+      const { compiled } = item;
+      const alike = compiled.bodies.length === 0 || !mayStore(compiled.bodies, this.#values(item));
+      const own = alike ? compiled.objects : this.#filled(item).objects;
+      for (const [sha, object] of own) objects.set(sha, object);
     }
     return objects;
   }
@@ -120,6 +124,11 @@ export class ComposedNode {
 
   /** What the inventory keeps once this is sent. */
   get sent(): SentView {
+    this.#sent ??= this.#view();
+    return this.#sent;
+  }
+
+  #view(): SentView {
     const { view, shape, seats } = this.#inputs;
     return {
       address: view.address,

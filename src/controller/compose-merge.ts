@@ -1,3 +1,4 @@
+import { breather } from "../catalogue/breather.ts";
 import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
 import type { ComposedNode, Composer, Composition } from "../composition/compose.ts";
 import { diffBodies } from "../composition/diff.ts";
@@ -67,27 +68,19 @@ export async function composeMerge(
   const { tiers, problems } = await composeTiersInSlices(composer, plain.view, state, known);
   if (problems.length > 0) return { ...nothing, problems, tiers };
 
-  const all = [...tiers[2].nodes.keys()].map(
-    (node): NodeTiers => ({
-      node,
-      wanted: wanted(node),
-      revisions: revisionsOf(tiers, node, wanted(node)),
-      failing: facts.failing.has(node),
-    }),
-  );
-  const changes = ({ wanted, revisions }: NodeTiers) => revisions.some((r) => r !== null && r !== wanted);
-  const nodes = all.filter(changes);
-  return {
-    problems: [],
-    view: plain.view,
-    tiers,
-    nodes,
-    targets: nodes.flatMap((node) => targetsOf(node, tiers)),
-    unchanged: all
-      .filter((node) => node.wanted !== null && !changes(node))
-      .map(({ node }) => ({ node, sent: tiers[2].nodes.get(node)!.sent })),
-    before,
-  };
+  const merge: ComposedMerge = { ...nothing, problems: [], tiers, before };
+  const breathe = breather();
+  for (const [node, { sent }] of tiers[2].nodes) {
+    await breathe();
+    const held = wanted(node);
+    const revisions = revisionsOf(tiers, node, held);
+    const of: NodeTiers = { node, wanted: held, revisions, failing: facts.failing.has(node) };
+    if (revisions.some((revision) => revision !== null && revision !== held)) {
+      merge.nodes.push(of);
+      merge.targets.push(...targetsOf(of, tiers));
+    } else if (held !== null) merge.unchanged.push({ node, sent });
+  }
+  return merge;
 }
 
 /** A node that was never sent anything is passed over while it has nothing yet; tier 2 gives it its declaration, even an empty one. */
@@ -125,9 +118,9 @@ function targetsOf({ node, wanted, revisions }: NodeTiers, tiers: ComposedMerge[
   for (const tier of TIERS) {
     const revision = revisions[tier];
     if (revision === null) continue;
-    const { sent } = tiers[tier].nodes.get(node)!;
-    if (revision !== last) targets.push({ node, tier, revision, sent });
-    else if (targets.length > 0) targets.at(-1)!.sent = sent;
+    const composed = tiers[tier].nodes.get(node)!;
+    if (revision !== last) targets.push({ node, tier, revision, sent: composed.sent });
+    else if (targets.length > 0) targets.at(-1)!.sent = composed.sent;
     last = revision;
   }
   return targets;

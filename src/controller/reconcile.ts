@@ -61,7 +61,7 @@ export async function reconcile(deps: ReconcileDeps): Promise<Reconciled> {
     const merge = await composeMerge(deps.composer, read.catalogue, facts);
     if (merge.problems.length > 0)
       return refuse(deps, { commit: tip.commit, subject: read.catalogue.subject, problems: merge.problems });
-    deps.sender.offer(objectsOf(merge));
+    await deps.sender.offer(objectsOf(merge));
     await saveSeen(deps.inventory.db, {
       ref: deps.ref,
       commit: tip.commit,

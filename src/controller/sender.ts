@@ -1,3 +1,4 @@
+import { breather } from "../catalogue/breather.ts";
 import type { CatalogueReader } from "../catalogue/open.ts";
 import type { ComposedNode } from "../composition/compose.ts";
 import type { ObjectStore } from "../declaration/objects.ts";
@@ -30,7 +31,7 @@ export interface Sender {
    * Bodies that declarations point to; put into the object store before anything is published. `changed` is asked at every
    * merge, `all` only while it is not known what the store holds (at the start, after it was wiped).
    */
-  offer(nodes: { changed: readonly ComposedNode[]; all(): Iterable<ComposedNode> }): void;
+  offer(nodes: { changed: readonly ComposedNode[]; all(): Iterable<ComposedNode> }): Promise<void>;
   /** The broker's store was wiped: nothing that was put there is there. */
   forget(): void;
   /** Until nothing is unpublished. Throws SendingFailed, StoreUnreachable or a failure of the broker: run it again. */
@@ -76,8 +77,10 @@ export function createSender(deps: {
   }
 
   return {
-    offer({ changed, all }) {
+    async offer({ changed, all }) {
+      const breathe = breather();
       for (const node of allOffered ? changed : all()) {
+        await breathe();
         for (const [sha256, { oid, bytes }] of node.objects)
           if (!put.has(sha256)) offered.set(sha256, { oid, bytes });
       }

@@ -4,7 +4,7 @@ import type { Db, Tx } from "../io/postgres.ts";
 import { joined, storableJson } from "./text.ts";
 
 /** What nodes were sent, kept by digest and outside the plan's lock: the transaction of a merge only points to them. */
-const AT_ONCE = 1_000;
+const AT_ONCE = 200;
 
 /** Keeps views and returns the digest of each, in the order given. Repeating one changes nothing. */
 export async function keepViews(db: Db, views: readonly SentView[]): Promise<string[]> {
