@@ -57,6 +57,29 @@ export interface NodeDoc extends NodeEntry {
   }>;
   declared: { revision: string; sequence: number; commit: string; tier: number } | null;
 }
+export interface WhyDoc {
+  node: string;
+  resource: string;
+  state: string;
+  error: string | null;
+  note: string | null;
+  output: string[];
+  process: {
+    state: string;
+    pid: number | null;
+    restarts: number;
+    since: string | null;
+    exit?: string | null;
+  } | null;
+  nodeState: string;
+  nodeError: string | null;
+  declared: boolean;
+  placedBy: string[];
+  requires: string[];
+  requiredBy: string[];
+  commit: string | null;
+  events: EventDoc[];
+}
 export interface PlanDoc {
   id: number;
   commit: string;

@@ -36,7 +36,8 @@ function base(command: Command): Command {
     .showSuggestionAfterError(true)
     .configureOutput({
       writeErr: (text) => process.stderr.write(text),
-      outputError: (text, write) => write(`${oneLine(text)} See \`mesh --help\`.\n`),
+      outputError: (text, write) =>
+        write(`${oneLine(text)} See \`${command.parent ? `mesh ${command.name()}` : "mesh"} --help\`.\n`),
     });
 }
 

@@ -40,5 +40,7 @@ async function show(app: App, link: Link, options: { follow?: boolean; json?: bo
 
 function line(event: EventDoc, paint: Paint): string {
   const bad = ["failed", "refused", "halted", "rolled-back"].includes(event.kind);
-  return `${paint("grey", event.at)}  ${event.node}  ${bad ? paint("red", event.kind) : event.kind}  ${event.resource ?? ""}  ${event.detail}`;
+  const kind = event.kind.padEnd(11);
+  const subject = event.resource ? `${event.resource}  ` : "";
+  return `${paint("grey", event.at)}  ${event.node}  ${bad ? paint("red", kind) : kind}  ${subject}${event.detail}`;
 }

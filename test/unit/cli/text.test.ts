@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { labelsOf } from "../../../src/cli/commands/nodes.ts";
 import { endOf, planText } from "../../../src/cli/commands/plan.ts";
 import { converged, statusText } from "../../../src/cli/commands/status.ts";
-import type { PlanDoc } from "../../../src/cli/documents.ts";
+import { whyText } from "../../../src/cli/commands/why.ts";
+import type { PlanDoc, WhyDoc } from "../../../src/cli/documents.ts";
 import { outline } from "../../../src/cli/outline.ts";
 import { clip } from "../../../src/cli/output.ts";
 import { ago, painter, table } from "../../../src/cli/table.ts";
@@ -110,4 +111,49 @@ test("a plan shows progress per tier", () => {
 test("a label without a value is refused with an example", () => {
   expect(labelsOf(["role=web", "zone="])).toEqual({ role: "web", zone: "" });
   expect(() => labelsOf(["role"])).toThrow("KEY=VALUE");
+});
+
+test("why says where a resource comes from and why it is as it is", () => {
+  const now = Date.parse("2026-01-02T00:00:00Z");
+  const doc: WhyDoc = {
+    node: "web-1",
+    resource: "web.server",
+    state: "failed",
+    error: "it ends at once",
+    note: null,
+    output: ["no such port"],
+    process: { state: "halted", pid: null, restarts: 5, since: "2026-01-01T23:59:30Z", exit: "1" },
+    nodeState: "failed",
+    nodeError: null,
+    declared: true,
+    placedBy: ["groups/web.json"],
+    requires: [],
+    requiredBy: ["web.proxy"],
+    commit: "f6edcc5bb203008179edc434388ee739db8924a5",
+    events: [
+      {
+        id: 1,
+        at: "2026-01-01T23:59:30Z",
+        node: "web-1",
+        kind: "halted",
+        resource: "web.server",
+        detail: "5 failures",
+      },
+    ],
+  };
+  expect(whyText(doc, plain, now).split("\n")).toEqual([
+    "web.server  failed: it ends at once",
+    "placed by  groups/web.json",
+    "commit     f6edcc5b",
+    "needed by  web.proxy",
+    "process    halted, for 30s, 5 restarts",
+    "last exit  1",
+    "node       web-1 is failed",
+    "",
+    "its last output",
+    "  no such port",
+    "",
+    "AT                    EVENT",
+    "2026-01-01T23:59:30Z  halted  5 failures",
+  ]);
 });
