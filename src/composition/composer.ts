@@ -100,9 +100,11 @@ export class Composer {
   /** A node's shape: order, claims, ports, seats. Held as long as its view is. */
   shape(view: NodeView, mixed: boolean): NodeShape {
     const held = this.#shapes.get(view);
-    if (held && held.mixed === mixed) return held.shape;
+    // A node that a tier does not change is the same object in the mixed catalogue: what is right by the stricter rules is so
+    // by the others.
+    const serves = held && (held.mixed === mixed || (!held.mixed && held.shape.issues.length === 0));
+    if (serves) return held.shape;
     const shape = shapeOf(view, (placed) => this.compiled(placed.version), mixed);
-    // A node that a tier does not change is the same object in the mixed catalogue: its stricter shape serves both.
     if (!held || held.mixed) this.#shapes.set(view, { shape, mixed });
     return shape;
   }

@@ -26,7 +26,7 @@ export function* composingTiers(
   const views: MeshView[] = [];
   for (const tier of [0, 1, 2] as const) views.push(yield* mixing(next, state, tier, composer));
   const [first, second, last] = views as [MeshView, MeshView, MeshView];
-  const { known, used } = jointPorts(composer, [first, second, last], facts.ports);
+  const { known, used } = yield* jointPorts(composer, [first, second, last], facts.ports);
   const joint = { ...facts, ports: known };
   const final = yield* composer.composing(last, joint);
   const lastSeat = (node: string, seat: string) =>
@@ -69,15 +69,16 @@ function allProblems(tier0: Composition, tier1: Composition, final: Composition)
 }
 
 /** One number per auto port for all tiers of a plan. `known` also lists numbers that are not free yet. */
-function jointPorts(
+function* jointPorts(
   composer: Composer,
   views: readonly MeshView[],
   ports: PortTable,
-): { known: PortTable; used: PortTable } {
+): Work<{ known: PortTable; used: PortTable }> {
   const known = new Map(ports);
   const used = new Map<string, ReadonlyMap<string, number>>();
   const last = views.at(-1) as MeshView;
   for (const name of last.nodes.keys()) {
+    yield;
     const shapes = new Set(views.map((view) => composer.shape(view.nodes.get(name) as NodeView, view.mixed)));
     const before = ports.get(name);
     const { ports: own } = allocatePorts([...shapes], last.mesh.ports, before);
