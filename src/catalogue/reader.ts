@@ -1,4 +1,4 @@
-import { NAME, NODE_NAME } from "../resources/values.ts";
+import { NAME, NODE_NAME, NODE_NAME_MOST } from "../resources/values.ts";
 import { breather } from "./breather.ts";
 import type { Catalogue, CatalogueResult, Problem } from "./catalogue.ts";
 import { CrossChecks } from "./cross.ts";
@@ -18,8 +18,8 @@ export const TOP = ["mesh.json", "groups", "nodes", "modules", "secrets"] as con
 const NODES: FilesKind<NodeFile> = {
   folder: "nodes",
   what: "node",
-  valid: (name) => name.length <= 253 && NODE_NAME.test(name),
-  rule: "must be lower-case letters, digits and inner hyphens (at most 63), such parts joined by dots",
+  valid: (name) => name.length <= NODE_NAME_MOST && NODE_NAME.test(name),
+  rule: `must be lower-case letters, digits and inner hyphens (at most 63), such parts joined by dots, at most ${NODE_NAME_MOST} in all`,
   read: readNodeFile,
 };
 const GROUPS: FilesKind<GroupFile> = {

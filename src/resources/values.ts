@@ -8,9 +8,11 @@ export const NODE_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9
 export const Name = z
   .string()
   .regex(NAME, "must be lower-case letters, digits and inner hyphens, at most 63 characters");
+/** Files are named after nodes (`run/host-<node>.life.prev.tmp`), and a file's name has at most 255 bytes. */
+export const NODE_NAME_MOST = 200;
 export const NodeName = z
   .string()
-  .max(253)
+  .max(NODE_NAME_MOST)
   .regex(NODE_NAME, "must be lower-case letters, digits and inner hyphens, parts joined by dots");
 
 const DURATION = /^(\d{1,9})(ms|s|m|h)$/;

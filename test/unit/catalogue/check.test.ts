@@ -172,6 +172,17 @@ test.each(["/srv/a:b", "/srv/a\nb", "srv", "/srv/../a", "/srv/"])(
   },
 );
 
+test("LNK-6: a node name that is too long for the files named after it is refused with the limit", async () => {
+  const fits = [...Array(4).fill("a".repeat(48)), "b".repeat(4)].join(".");
+  expect(fits).toHaveLength(200);
+  const problems = await problemsOf({
+    ...catalogueFiles(),
+    [`nodes/${fits}.json`]: { address: "10.0.0.1" },
+    [`nodes/${fits}b.json`]: { address: "10.0.0.1" },
+  });
+  expect(problems).toEqual([expect.stringMatching(/b{5}" is no name of a node; .*at most 200 in all/)]);
+});
+
 test("LNK-6: node names that could be wildcards, paths or look alike are refused by name", async () => {
   const names = ["web 01", "a..b", "prod>", "*", "münchen", "a_b"];
   const files = Object.fromEntries(names.map((n) => [`nodes/${n}.json`, { address: "10.0.0.1" }]));
