@@ -6,8 +6,13 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const SOURCES = ["package.json", "package-lock.json", "tsconfig.json", "scripts", "src", "examples-repo"];
-const TEXTS = ["LICENSE", "README.md", "CHANGELOG.md"];
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  files: string[];
+  bin: Record<string, string>;
+  version: string;
+};
+const SOURCES = ["package.json", "package-lock.json", "tsconfig.json", "scripts", "src"];
+const PACKED = manifest.files.filter((name) => name !== "dist");
 
 interface Locked {
   dev?: boolean;
@@ -43,17 +48,12 @@ function bare(args: string[], cwd: string): string {
 test("BLD-3: a clean copy builds without compiler and registry, and its artifact runs from an empty directory with no native file", () => {
   const copy = join(dir, "copy");
   mkdirSync(copy);
-  for (const name of [...SOURCES, ...TEXTS]) cpSync(join(root, name), join(copy, name), { recursive: true });
+  for (const name of [...SOURCES, ...PACKED]) cpSync(join(root, name), join(copy, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   bare(["scripts/build.mjs"], copy);
 
   // What npm packs, with no package beside it: the optional ones are missing, and all that is needed is inside.
   const product = join(dir, "installed", "mesh");
-  const manifest = JSON.parse(readFileSync(join(copy, "package.json"), "utf8")) as {
-    files: string[];
-    bin: Record<string, string>;
-    version: string;
-  };
   for (const name of ["package.json", ...manifest.files])
     cpSync(join(copy, name), join(product, name), { recursive: true });
   expect(nativeFiles(product)).toEqual([]);
