@@ -48,6 +48,17 @@ export interface Catalogue {
   locate(file: string, path: ReadonlyArray<string | number>): { line: number; column: number };
 }
 
-export type CatalogueResult =
-  | { ok: true; catalogue: Catalogue }
-  | { ok: false; problems: Problem[]; commit: string | null; subject: string };
+export type CatalogueResult = { ok: true; catalogue: Catalogue } | Refused;
+
+/**
+ * `sound` holds the files that are good by themselves: what is wrong between those is told beside the problems.
+ * `seats` are those of all its modules, bad ones too; null when that cannot be told.
+ */
+export interface Refused {
+  ok: false;
+  problems: Problem[];
+  commit: string | null;
+  subject: string;
+  sound: Catalogue;
+  seats: ReadonlySet<string> | null;
+}

@@ -76,17 +76,17 @@ export class TreeReader {
     const stage = earlier.find((s) => s.tree === tree) ?? (await this.#stage(tree, earlier));
     this.#last = stage;
     const { mesh, groups, nodes, modules } = stage;
-    if (stage.problems.length > 0 || mesh.value === null)
-      return { ok: false, problems: stage.problems, ...about };
-    this.#good = stage;
     const catalogue: Catalogue = {
       ...about,
-      mesh: mesh.value,
+      mesh: mesh.value ?? defaultMesh(),
       groups: groups.values,
       nodes: nodes.values,
       modules: modules.values,
       locate: (file, path) => locate(textOf(stage, file), path),
     };
+    if (stage.problems.length > 0 || mesh.value === null)
+      return { ok: false, problems: stage.problems, ...about, sound: catalogue, seats: seatsOf(modules) };
+    this.#good = stage;
     return { ok: true, catalogue };
   }
 
@@ -181,6 +181,12 @@ function layout(top: ReadonlyMap<string, Entry>) {
 
 function whole(file: string, message: string): Problem {
   return { file, line: 0, column: 0, path: "", message };
+}
+
+function seatsOf({ entries, problems }: ModulesStage): ReadonlySet<string> | null {
+  const unread = problems.some(({ file }) => !file.includes("/", "modules/".length));
+  if (unread || [...entries.values()].some(({ face }) => face.ids === null)) return null;
+  return new Set([...entries.values()].flatMap(({ face }) => face.seats));
 }
 
 /** The text of a file of the catalogue, "" when it is none of them. */

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import type { Catalogue, CatalogueResult } from "../catalogue/catalogue.ts";
+import type { Catalogue, CatalogueResult, Problem, Refused } from "../catalogue/catalogue.ts";
 import { readForCheck } from "../catalogue/check.ts";
 import { type CatalogueReader, openCatalogue } from "../catalogue/open.ts";
-import { createComposer } from "../composition/compose.ts";
+import { allProblems, createComposer } from "../composition/compose.ts";
 import type { PreviewDocument } from "../composition/preview.ts";
 import { meshError } from "../errors.ts";
 import { guard } from "../plan/guard.ts";
@@ -30,11 +30,10 @@ export async function previewOf(target: string, against: string): Promise<Previe
     const base = await reader.resolveRef(against);
     const [before, next] = [await reader.read(base), await readForCheck(target)];
     const old = validBase(before, against);
-    if (!next.ok) return refused(base, next);
+    if (!next.ok) return await refused(base, next);
     const composer = createComposer();
     const sent = sentAs(old, undefined, composer);
-    if (sent.problems.length > 0)
-      validBase({ ok: false, commit: base, subject: "", problems: sent.problems }, against);
+    if (sent.problems.length > 0) throw notValid(sent.problems, against);
     const { catalogue } = next;
     const commit = catalogue.commit ?? (await reader.resolveRef("HEAD").catch(() => base));
     const descends = await descendsFrom(reader, base, commit);
@@ -56,11 +55,16 @@ async function descendsFrom(reader: CatalogueReader, base: string, commit: strin
 
 function validBase(result: CatalogueResult, ref: string): Catalogue {
   if (result.ok) return result.catalogue;
-  const [first] = result.problems;
-  const text = first ? `${first.file}:${first.line}: ${first.message}` : "unknown";
-  throw new BaseNotValid({ ref, problems: result.problems.length, first: text });
+  throw notValid(result.problems, ref);
 }
 
-function refused(from: string, result: Extract<CatalogueResult, { ok: false }>): PreviewDocument {
-  return { from, to: result.commit, tiers: [], guard: [], confirm: null, problems: result.problems };
+function notValid(problems: readonly Problem[], ref: string): BaseNotValid {
+  const [first] = problems;
+  const text = first ? `${first.file}:${first.line}: ${first.message}` : "unknown";
+  return new BaseNotValid({ ref, problems: problems.length, first: text });
+}
+
+async function refused(from: string, result: Refused): Promise<PreviewDocument> {
+  const problems = await allProblems(result);
+  return { from, to: result.commit, tiers: [], guard: [], confirm: null, problems };
 }

@@ -1,5 +1,7 @@
-import type { Catalogue, Problem } from "../catalogue/catalogue.ts";
+import type { Catalogue, Problem, Refused } from "../catalogue/catalogue.ts";
+import { sorted } from "../catalogue/problems.ts";
 import { type Composition, createComposer, type Resolution } from "./composer.ts";
+import { finishInSlices } from "./slices.ts";
 import type { CompositionFacts, MeshView } from "./view.ts";
 
 export { type Composer, type Composition, createComposer, type Resolution } from "./composer.ts";
@@ -31,4 +33,10 @@ export function compose(
 /** All that is wrong with a catalogue, at a fraction of what composing it costs. */
 export function problemsOf(catalogue: Catalogue, facts: CompositionFacts = OFFLINE_FACTS): Problem[] {
   return createComposer().problems(catalogue, facts);
+}
+
+/** All problems of a refused catalogue: those of its files, and those that composing its sound ones shows. */
+export async function allProblems(refused: Refused): Promise<Problem[]> {
+  const more = await finishInSlices(createComposer().findingMore(refused));
+  return sorted([...refused.problems, ...more]);
 }

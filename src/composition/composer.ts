@@ -1,4 +1,4 @@
-import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
+import type { Catalogue, ModuleVersion, Problem, Refused } from "../catalogue/catalogue.ts";
 import { type MeshFile, POLICY_DEFAULTS } from "../catalogue/schema/mesh.ts";
 import { canonicalJson } from "../declaration/canonical.ts";
 import type { Policies } from "../resources/kind.ts";
@@ -112,11 +112,11 @@ export class Composer {
   *resolving(catalogue: Catalogue): Work<Resolution> {
     this.#take(catalogue.mesh);
     const issues: Issue[] = [];
-    const seats = new Map<string, string[]>(Object.keys(OFFLINE_SEATS).map((seat) => [seat, []]));
+    const seats = new Set<string>(Object.keys(OFFLINE_SEATS));
     for (const version of catalogue.modules.values()) {
       const compiled = this.compiled(version);
       issues.push(...compiled.issues);
-      for (const [seat] of compiled.seats) seats.set(seat, [...(seats.get(seat) ?? []), compiled.name]);
+      for (const [seat] of compiled.seats) seats.add(seat);
       yield;
     }
     const resolved = yield* this.#resolver.run(catalogue);
@@ -133,6 +133,25 @@ export class Composer {
   problems(catalogue: Catalogue, facts: CompositionFacts): Problem[] {
     const { view, problems } = this.resolve(catalogue);
     return [...problems, ...finish(this.composing(view, facts, "problems")).problems];
+  }
+
+  /** What is wrong in a refused catalogue beside what refused it, as far as its bad files cannot be the reason. */
+  *findingMore({ sound, seats: held }: Refused): Work<Problem[]> {
+    this.#take(sound.mesh);
+    const issues: Issue[] = [];
+    const seats = held && new Set([...Object.keys(OFFLINE_SEATS), ...held]);
+    for (const version of sound.modules.values()) {
+      const compiled = this.compiled(version);
+      issues.push(...compiled.issues, ...(seats ? unknownSeats(compiled, seats) : []));
+      yield;
+    }
+    const { view, issues: placing } = yield* this.#resolver.run(sound);
+    issues.push(...placing.filter(({ certain }) => certain));
+    for (const node of sortedNodes(view)) {
+      issues.push(...this.shape(node, false).issues.filter(({ certain }) => certain));
+      yield;
+    }
+    return toProblems(issues, sound.locate);
   }
 
   *composing(

@@ -5,6 +5,8 @@ export interface Issue {
   file: string;
   path: ReadonlyArray<string | number>;
   message: string;
+  /** Holds whatever stands in the files that could not be read: told of a refused catalogue too. */
+  certain?: true;
 }
 
 export const moduleFile = (name: string) => `modules/${name}/module.json`;

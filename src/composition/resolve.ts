@@ -161,7 +161,7 @@ function settingsOf(
       if (layer.kind === "group" && other && other.value !== value) {
         const both = `groups ${other.group} (${JSON.stringify(other.value)}) and ${layer.name} (${JSON.stringify(value)})`;
         const message = `setting ${key} of module ${module}: ${both} give node ${node} different values; make them equal or let only one group match it`;
-        issues.push({ file: layer.file, path, message });
+        issues.push({ file: layer.file, path, message, certain: true });
       }
       if (layer.kind === "group") byGroup.set(key, { group: layer.name, value });
       values.set(key, value);

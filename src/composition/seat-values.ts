@@ -56,7 +56,7 @@ function unheldSeat(compiled: CompiledModule, seat: string, held: string[]): Iss
   return { file: moduleFile(compiled.name), path: use.path, message };
 }
 
-export function unknownSeats(compiled: CompiledModule, seats: ReadonlyMap<string, string[]>): Issue[] {
+export function unknownSeats(compiled: CompiledModule, seats: ReadonlySet<string>): Issue[] {
   if (compiled.seatUses.length === 0) return [];
   const wrong = compiled.seatUses.filter(({ seat }) => !seats.has(seat));
   return wrong.map(({ seat, path, label }) => ({

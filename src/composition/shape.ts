@@ -80,6 +80,7 @@ function cycleIssue(view: NodeView, cycle: string[]): Issue {
     file: moduleFile(cycle[0] as string),
     path: ["requires"],
     message: `node ${view.name}: modules require each other: ${cycle.join(" -> ")}; take one "requires" away`,
+    certain: true,
   };
 }
 
@@ -180,7 +181,7 @@ function portIssues(view: NodeView, order: readonly Placed[], issues: Issue[]): 
       ports.set(port, own);
       if (other === undefined) continue;
       const message = `node ${view.name}: port ${port} has two owners: ${other} and ${own}; make one of them "auto" or another number`;
-      issues.push({ file: moduleFile(compiled.name), path: ["ports", name], message });
+      issues.push({ file: moduleFile(compiled.name), path: ["ports", name], message, certain: true });
     }
   }
 }
@@ -197,6 +198,7 @@ function clash(
     file: moduleFile(other.module),
     path: resourcePath(order, other),
     message: `node ${view.name}: ${what} ${name(one)} and ${name(other)}; only one may be there`,
+    certain: true,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Catalogue, ModuleVersion, Problem } from "../catalogue/catalogue.ts";
 import type { CatalogueReader } from "../catalogue/open.ts";
-import type { Composer } from "../composition/compose.ts";
+import { allProblems, type Composer } from "../composition/compose.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
 import { MeshError, messageOf } from "../errors.ts";
 import { keepBodies, readWantedBodies } from "../inventory/bodies.ts";
@@ -54,7 +54,8 @@ export async function reconcile(deps: ReconcileDeps): Promise<Reconciled> {
   const tip = await readTip(deps);
   if ("problem" in tip) return refuse(deps, { commit: null, subject: "", problems: [tip.problem] });
   const read = await readCommit(deps, tip.commit);
-  if (!read.ok) return refuse(deps, { commit: tip.commit, subject: read.subject, problems: read.problems });
+  if (!read.ok)
+    return refuse(deps, { commit: tip.commit, subject: read.subject, problems: await allProblems(read) });
   for (;;) {
     const state = await readCatalogueState(deps.inventory.db);
     const facts = await mergeFacts(deps);

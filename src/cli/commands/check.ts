@@ -23,17 +23,19 @@ export function define(command: Command, app: App, run: Run): void {
 }
 
 export function problemLine(problem: Problem): string {
+  // One of the whole catalogue (a remote that cannot be reached) stands in no file.
+  if (problem.file === "") return problem.message;
   return `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`;
 }
 
 /** Reads, validates and composes all nodes; needs no server. */
 async function check(target: string): Promise<{ problems: Problem[]; summary: string }> {
-  const [{ readForCheck }, { problemsOf }] = await Promise.all([
+  const [{ readForCheck }, { allProblems, problemsOf }] = await Promise.all([
     import("../../catalogue/check.ts"),
     import("../../composition/compose.ts"),
   ]);
   const result = await readForCheck(target);
-  if (!result.ok) return { problems: result.problems, summary: "" };
+  if (!result.ok) return { problems: await allProblems(result), summary: "" };
   const { nodes, modules } = result.catalogue;
   const problems = problemsOf(result.catalogue);
   return {
