@@ -96,7 +96,7 @@ export interface PollOptions {
   every?: number;
 }
 
-/** Asks the remote again and again, and hints when its tip moved. Returns when `signal` aborts. */
+/** Asks the remote again and again, and hints when its tip moved, or when it answers after it did not. Returns when `signal` aborts. */
 export async function pollRemote(
   sync: (signal: AbortSignal) => Promise<string>,
   options: PollOptions,
@@ -109,6 +109,7 @@ export async function pollRemote(
       if (tip !== last) await options.onHint();
       last = tip;
     } catch (error) {
+      last = null;
       if (!signal.aborted) options.onError?.(error);
     }
     await delay(every, undefined, { signal }).catch(() => {});

@@ -4,6 +4,8 @@ import { objectStore } from "../declaration/objects.ts";
 import { createPublisher } from "../declaration/publish.ts";
 import type { Signer } from "../declaration/sign.ts";
 import { keepStreams, type StreamsState } from "../declaration/streams.ts";
+import { messageOf } from "../errors.ts";
+import { saveSeen } from "../inventory/catalogue.ts";
 import { keepHouse } from "../inventory/housekeeping.ts";
 import type { Inventory } from "../inventory/index.ts";
 import { forgetPublished } from "../inventory/sending.ts";
@@ -62,11 +64,15 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
   const sending = createRunner(() => persist("sending", () => sender.send()));
   const planner = createPlanner({ ...deps, epoch, persist, onReleased: () => void sending.ask() });
   const memory = { facts: null, kept: new Map<string, number>() };
+  /** Why the catalogue's remote cannot be read at present. */
+  let unread: string | null = null;
 
   const reconciling = createRunner(() =>
     persist("reading the catalogue", async () => {
       const found = await reconcile({ ...deps, epoch, sender, memory });
       tellReconciled(log, found);
+      // What was read is the clone, which may be behind: `status` says so until the remote answers again.
+      if (unread !== null && found.outcome !== "refused") await saveUnread(deps, unread);
       if (found.outcome === "merged") await planner.work("merge");
       else void sending.ask();
     }),
@@ -101,7 +107,12 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
     ),
     onError: (error) => log.warn({ err: error }, "the streams could not be looked at, tried again"),
   });
-  void persist("watching the catalogue", () => watchCatalogue(deps, signal, () => reconciling.ask()));
+  void persist("watching the catalogue", () =>
+    watchCatalogue(deps, signal, (why) => {
+      unread = why;
+      return reconciling.ask();
+    }),
+  );
   void reconciling.ask();
   planner.ask();
   const again = setInterval(() => void sending.ask(), SEND_AGAIN_EVERY);
@@ -118,14 +129,26 @@ export function takeDuty(deps: DutyDeps, epoch: number): Duty {
   };
 }
 
-function watchCatalogue(deps: DutyDeps, signal: AbortSignal, onHint: () => Promise<void>): Promise<void> {
+/** @param onHint is told why the remote cannot be read, null when it can */
+function watchCatalogue(
+  deps: DutyDeps,
+  signal: AbortSignal,
+  onHint: (unread: string | null) => Promise<void>,
+): Promise<void> {
   return deps.reader.watch({
     signal,
-    onHint,
-    onError: (error) =>
-      deps.log.warn({ err: error }, "the catalogue's remote could not be read, tried again"),
+    onHint: () => onHint(null),
+    onError: (error) => {
+      deps.log.warn({ err: error }, "the catalogue's remote could not be read, tried again");
+      void onHint(messageOf(error));
+    },
     ...(deps.poll === undefined ? {} : { poll: deps.poll }),
   });
+}
+
+function saveUnread({ inventory, ref }: DutyDeps, message: string): Promise<void> {
+  const problem = { file: "", line: 0, column: 0, path: "", message };
+  return saveSeen(inventory.db, { ref, commit: null, subject: "", problems: [problem] });
 }
 
 /** Streams made anew hold nothing of what was published: all of it is published again. */

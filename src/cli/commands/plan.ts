@@ -8,6 +8,7 @@ import type { Link } from "../link.ts";
 import { ago, type Paint, short, state, table } from "../table.ts";
 import { watch } from "../watch.ts";
 import { problemLine } from "./check.ts";
+import { refusedText } from "./status.ts";
 
 interface Options {
   wait?: boolean;
@@ -62,9 +63,7 @@ async function tipRefused(app: App, link: Link): Promise<boolean> {
   await link.controller("plan", { id: "latest" }).catch(() => null);
   const { catalogue } = await link.controller<StatusDoc>("status", {});
   if (catalogue.problems.length === 0) return false;
-  app.out.note(
-    `mesh: commit ${short(catalogue.commit)} is refused; ${short(catalogue.deployed)} stays in force`,
-  );
+  app.out.note(`mesh: ${refusedText(catalogue)}`);
   for (const problem of catalogue.problems) app.out.note(problemLine(problem));
   return true;
 }

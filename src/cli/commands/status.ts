@@ -4,6 +4,7 @@ import type { StatusDoc } from "../documents.ts";
 import { EXIT } from "../exit.ts";
 import { ago, type Paint, short, state, table } from "../table.ts";
 import { watch } from "../watch.ts";
+import { problemLine } from "./check.ts";
 
 export function define(command: Command, app: App, run: Run): void {
   command
@@ -42,6 +43,13 @@ export function converged(doc: StatusDoc): boolean {
   );
 }
 
+/** What became of the newest commit, and what holds instead. */
+export function refusedText({ commit, deployed, problems }: StatusDoc["catalogue"]): string {
+  const unread = commit === null || problems.every(({ file }) => file === "");
+  const what = unread ? "the catalogue cannot be read" : `commit ${short(commit)} is refused`;
+  return `${what}; ${deployed === null ? "nothing was deployed yet" : `${short(deployed)} stays in force`}`;
+}
+
 export function statusText(doc: StatusDoc, paint: Paint, now: number): string {
   const { catalogue, plan } = doc;
   const lines: string[] = [];
@@ -52,14 +60,12 @@ export function statusText(doc: StatusDoc, paint: Paint, now: number): string {
   lines.push(
     `${paint("bold", doc.mesh)}  ${catalogue.ref} ${short(catalogue.commit)} ${catalogue.subject ?? ""}`,
   );
-  if (catalogue.problems.length > 0) {
+  const count = catalogue.problems.length;
+  if (count > 0) {
     lines.push(
-      paint(
-        "red",
-        `refused, ${catalogue.problems.length} problems; ${short(catalogue.deployed)} stays in force:`,
-      ),
+      paint("red", `${refusedText(catalogue)}, ${count === 1 ? "1 problem" : `${count} problems`}:`),
     );
-    for (const p of catalogue.problems) lines.push(`  ${p.file}:${p.line}:${p.column}: ${p.message}`);
+    for (const problem of catalogue.problems) lines.push(`  ${problemLine(problem)}`);
   }
   if (plan) {
     const tier = plan.tier === null ? "" : ` in tier ${plan.tier}`;

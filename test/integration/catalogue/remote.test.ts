@@ -2,6 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type CatalogueReader, openCatalogue } from "../../../src/catalogue/open.ts";
+import { pollRemote } from "../../../src/catalogue/remote.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type GitServer, startGitServer } from "../../support/git-server.ts";
 import { catalogueFiles, git, Repository } from "../../support/repository.ts";
@@ -141,4 +142,25 @@ test("polling hints when the tip moves and goes on after an error", async () => 
   const second = repository.push({ "README.md": "two" });
   await eventually(() => seen.at(-1) === second);
   stop.abort();
+});
+
+test("a remote that answers again is a hint, though its tip did not move", async () => {
+  const ending = new AbortController();
+  const told: string[] = [];
+  const answers = ["a", "a", new Error("away"), "a"];
+  await pollRemote(
+    async () => {
+      const answer = answers.shift() ?? "a";
+      if (answer instanceof Error) throw answer;
+      if (answers.length === 0) setTimeout(() => ending.abort(), 0);
+      return answer;
+    },
+    {
+      every: 1,
+      signal: ending.signal,
+      onHint: () => void told.push("hint"),
+      onError: () => void told.push("error"),
+    },
+  );
+  expect(told).toEqual(["hint", "error", "hint"]);
 });
