@@ -67,7 +67,15 @@ export const AccountName = z
     "must be 1 to 32 characters of a-z, 0-9, _ and -, the first a letter or _",
   );
 
-export const Signal = z.string().regex(/^SIG[A-Z0-9]{2,8}$/, 'must be a signal name such as "SIGTERM"');
+/** The signals that a program on Linux can be sent, but for those of a terminal or a fault. */
+const SIGNALS = (
+  "HUP INT QUIT ABRT KILL USR1 USR2 PIPE ALRM TERM STKFLT CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO " +
+  "POLL PWR TRAP ILL BUS FPE SEGV CHLD SYS"
+)
+  .split(" ")
+  .map((name) => `SIG${name}`) as [string, ...string[]];
+
+export const Signal = z.enum(SIGNALS);
 
 /** "64M", "1G" or a number of bytes; parsed to bytes. */
 export const Memory = z

@@ -6,7 +6,7 @@ import { SettingOverrides } from "./mesh.ts";
 export const NodeFile = z.strictObject({
   $schema: z.string().optional(),
   address: z.string().regex(/^[A-Za-z0-9_.:-]{1,253}$/, "must be an IP address or a host name"),
-  labels: z.record(z.string().min(1), z.string()).default({}),
+  labels: z.record(z.string().min(1, "must not be empty"), z.string()).default({}),
   modules: z.array(Name).default([]),
   settings: SettingOverrides.default({}),
   mode: z.enum(["enforce", "observe"]).default("enforce"),

@@ -25,10 +25,31 @@ export const HandoverPolicy = z.strictObject({
   port: z.enum(["beside", "swap"]).optional(),
 });
 
+/** Text with each placeholder as its simplest value; null where one of them may be any text, so that nothing can be said of the whole. */
+function plain(text: string): string | null {
+  if (text.includes("${setting:")) return null;
+  return text.replaceAll(/\$\{seat:[^}]*\}/g, "h:1").replaceAll(/\$\{[^}]*\}/g, "1");
+}
+
+function isHttp(text: string): boolean {
+  const url = plain(text);
+  return url === null || (/^https?:\/\/./.test(url) && URL.canParse(url));
+}
+
+function isHostAndPort(text: string): boolean {
+  const address = plain(text);
+  if (address === null) return true;
+  const port = /^(?:\[[0-9a-fA-F:.]+\]|[^:\s/]+):(\d{1,5})$/.exec(address)?.[1];
+  return port !== undefined && Number(port) >= 1 && Number(port) <= 65_535;
+}
+
 export const CheckManifest = z
   .strictObject({
-    http: PlainText.optional(),
-    tcp: PlainText.optional(),
+    http: PlainText.refine(isHttp, 'must be a URL such as "http://${node:address}:${port:http}/"').optional(),
+    tcp: PlainText.refine(
+      isHostAndPort,
+      'must be host:port such as "${node:address}:${port:http}" or "${seat:NAME}"',
+    ).optional(),
     exec: z.array(PlainText).min(1).optional(),
     timeout: Duration.optional(),
   })

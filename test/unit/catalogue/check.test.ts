@@ -67,6 +67,41 @@ const withFile = (file: string, body: string | Buffer | object) =>
 const process = (more: object) => ({ type: "process", name: "server", command: ["./serve"], ...more });
 const module = (more: object) => withFile("modules/other/module.json", { name: "other", ...more });
 
+describe("a check and a signal that could never work", () => {
+  const at = (more: object) =>
+    module({ ports: { http: 8_080 }, settings: { url: "x" }, resources: [process(more)] });
+
+  test.each<[string, object, string]>([
+    ["no URL", { check: { http: "x" } }, 'check.http: found "x"; must be a URL such as'],
+    ["another protocol", { check: { http: "ftp://x/" } }, 'found "ftp://x/"; must be a URL'],
+    ["a port too high", { check: { http: "http://x:99999/" } }, "must be a URL"],
+    ["no port", { check: { tcp: "somewhere" } }, 'check.tcp: found "somewhere"; must be host:port'],
+    ["a tcp port too high", { check: { tcp: "h:65536" } }, "must be host:port"],
+    ["an unknown signal", { stop: { signal: "SIGFOO" } }, 'stop.signal: found "SIGFOO"; must be one of'],
+    ["a near signal", { stop: { signal: "SIGTREM" } }, 'did you mean "SIGTERM"?'],
+  ])("%s", async (_what, more, expected) => {
+    const problems = await at(more);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(expected);
+  });
+
+  test.each<[object]>([
+    [{ check: { http: "http://${node:address}:${port:http}/health?a=1" } }],
+    [{ check: { http: "https://${seat:mesh-controller}/" } }],
+    [{ check: { http: "${setting:url}" } }],
+    [{ check: { tcp: "${seat:mesh-store}" } }],
+    [{ check: { tcp: "${node:address}:${port:http}" } }],
+    [{ check: { tcp: "[::1]:80" } }],
+    [{ stop: { signal: "SIGQUIT" }, reload: { signal: "SIGUSR2" } }],
+  ])("%j is taken", async (more) => expect(await at(more)).toEqual([]));
+});
+
+test("an empty label is refused in words", async () => {
+  expect(await withFile("nodes/x.json", { address: "a", labels: { "": "x" } })).toEqual([
+    'nodes/x.json:1:26: labels[""]: found the key ""; a key here must not be empty',
+  ]);
+});
+
 test("a small catalogue is valid", async () => {
   expect(await problemsOf(catalogueFiles())).toEqual([]);
 });
