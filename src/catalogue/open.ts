@@ -12,8 +12,8 @@ import { watchRef } from "./watch.ts";
 export class CatalogueAddress extends meshError(
   "catalogue-address",
   "stalled",
-  (f: { address: string; why: string }) =>
-    `catalogue ${JSON.stringify(f.address)}: ${f.why}; expected a folder, a Git repository on this machine, or an http(s):// URL`,
+  (f: { address: string; why: string; local?: boolean }) =>
+    `catalogue ${JSON.stringify(f.address)}: ${f.why}; expected a folder${f.local ? " or" : ","} a Git repository on this machine${f.local ? "" : ", or an http(s):// URL"}`,
 ) {}
 
 const REPAIR_EVERY = 60_000;
@@ -65,7 +65,11 @@ export function sourceOf(
 ): CatalogueSource {
   if (/^https?:\/\//.test(address)) {
     if (!options.clone)
-      throw new CatalogueAddress({ address: shownUrl(address), why: "a URL is not read here" });
+      throw new CatalogueAddress({
+        address: shownUrl(address),
+        why: "a URL is not read here, clone it first",
+        local: true,
+      });
     return {
       kind: "remote",
       url: address,

@@ -1,6 +1,8 @@
 import type { Context } from "../context.ts";
-import { BrokerUnreachable, connectBroker } from "../io/nats.ts";
+import { MeshError } from "../errors.ts";
+import { type Broker, BrokerUnreachable, connectBroker } from "../io/nats.ts";
 import { callNodeVerb, callVerb } from "./call.ts";
+import { HostUnreachable } from "./errors.ts";
 
 /** A way to ask the mesh. Answers are the documents that `--json` prints. */
 export interface Link {
@@ -30,8 +32,22 @@ export async function linkTo(url: string, name: string): Promise<Link> {
   return {
     controller: <T>(verb: string, body: object) =>
       callVerb(broker, SEAT, verb, body, { timeout: WITHIN }) as Promise<T>,
-    node: <T>(node: string, verb: string, body: object) =>
-      callNodeVerb(broker, node, verb, body, { timeout: WITHIN }) as Promise<T>,
+    node: async <T>(node: string, verb: string, body: object) => {
+      try {
+        return (await callNodeVerb(broker, node, verb, body, { timeout: WITHIN })) as T;
+      } catch (error) {
+        if (error instanceof HostUnreachable) await known(broker, node);
+        throw error;
+      }
+    },
     close: () => broker.close(),
   };
+}
+
+/** A node that nobody declares has no host to wait for: the controller says so, where it answers. */
+async function known(broker: Broker, name: string): Promise<void> {
+  const asked = callVerb(broker, SEAT, "node", { name }, { timeout: 1_000 });
+  await asked.catch((error) => {
+    if (error instanceof MeshError && error.code === "node-unknown") throw error;
+  });
 }

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { pino } from "pino";
 import { MeshError, messageOf } from "../errors.ts";
 import { openInventory } from "../inventory/index.ts";
@@ -11,7 +11,8 @@ const UNREACHABLE = new Set(["store-unreachable", "store-refused", "broker-unrea
 const program = new Command("mesh-controller")
   .description("Composes the catalogue into declarations, plans their rollout, and folds what hosts report")
   .version(VERSION)
-  .showHelpAfterError();
+  .exitOverride()
+  .addHelpText("after", "\nExample:\n  $ mesh-controller serve --context .mesh/context.json");
 
 program
   .command("serve")
@@ -40,12 +41,10 @@ program
   });
 
 try {
-  program.exitOverride((error) => {
-    process.exit(error.exitCode === 0 ? 0 : 2);
-  });
   await program.parseAsync();
   process.exit(0);
 } catch (error) {
+  if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : 2);
   process.stderr.write(`mesh-controller: ${messageOf(error)}\n`);
   process.exit(error instanceof MeshError && UNREACHABLE.has(error.code) ? 4 : 1);
 }

@@ -11,7 +11,8 @@ const program = new Command("mesh-host")
   .description("Keeps one machine as its declaration says.")
   .version(VERSION, "--version")
   .exitOverride()
-  .showSuggestionAfterError();
+  .showSuggestionAfterError()
+  .addHelpText("after", "\nExample:\n  mesh-host run --node web-1 --context /etc/mesh/context.json");
 
 program
   .command("run")

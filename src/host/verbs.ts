@@ -7,8 +7,8 @@ import type { Supervisor } from "./supervision/types.ts";
 export class ResourceUnknown extends meshError(
   "resource-unknown",
   "stalled",
-  (f: { resource: string; known: string[] }) =>
-    `${f.resource}: no such process on this node; it has ${f.known.join(", ") || "none"}`,
+  (f: { resource: string; what: "process" | "resource"; known: string[] }) =>
+    `${f.resource}: no such ${f.what} on this node; it has ${f.known.join(", ") || "none"}`,
 ) {}
 
 const LogsBody = z.object({
@@ -90,7 +90,7 @@ export function readLog(
 export function nodeVerbs(node: string, loop: HostLoop, supervisor: Supervisor) {
   const known = (resource: string) => {
     if (supervisor.status(resource)) return;
-    throw new ResourceUnknown({ resource, known: supervisor.list().map(({ id }) => id) });
+    throw new ResourceUnknown({ resource, what: "process", known: supervisor.list().map(({ id }) => id) });
   };
   const once = onceEach<{ node: string; resource: string }>();
   return {
@@ -109,7 +109,12 @@ export function nodeVerbs(node: string, loop: HostLoop, supervisor: Supervisor) 
     },
     diff: async (body: unknown) => {
       const { resource } = read(DiffBody, body);
-      return { node, differences: await loop.differences(resource ?? null) };
+      const differences = await loop.differences(resource ?? null);
+      const ids = loop.declared()?.body.resources.map(({ id }) => id) ?? [];
+      // What is no longer declared may still differ: it is about to go.
+      if (resource && differences.length === 0 && !ids.includes(resource))
+        throw new ResourceUnknown({ resource, what: "resource", known: ids });
+      return { node, differences };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect, headers, type NatsConnection } from "nats";
+import { encodeError } from "../../src/verbs/wire.ts";
 import type { TestNats } from "./nats.ts";
 
 export type Verbs = Record<string, (body: never) => unknown>;
@@ -31,9 +32,10 @@ export async function stubController(
           );
         } catch (error) {
           const head = headers();
-          head.set("Nats-Service-Error", (error as Error).message);
+          const { body, message: why } = encodeError(error, (text) => text);
+          head.set("Nats-Service-Error", why);
           head.set("Nats-Service-Error-Code", "400");
-          message.respond("", { headers: head });
+          message.respond(body, { headers: head });
         }
       },
     });

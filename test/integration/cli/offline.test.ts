@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { EXAMPLES, runMesh, shell } from "../../support/mesh-program.ts";
+import { EXAMPLES, PROGRAMS, runMesh, shell } from "../../support/mesh-program.ts";
 
 let dir: string;
 let work: string;
@@ -36,6 +36,50 @@ test("a catalogue with problems makes check exit 1 with file, line and column, a
   const json = await runMesh(["check", bad, "--json"]);
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout).problems.length).toBeGreaterThan(0);
+});
+
+test("check lists what composing shows of the sound files beside what is wrong in the others", async () => {
+  const bad = join(dir, "many");
+  cpSync(EXAMPLES, bad, { recursive: true });
+  writeFileSync(join(bad, "mesh.json"), '{ "nmae": "x" }');
+  const module = (name: string, body: object) => {
+    mkdirSync(join(bad, "modules", name));
+    writeFileSync(join(bad, "modules", name, "module.json"), JSON.stringify({ name, ...body }));
+  };
+  const file = (id: string, content: string) => ({ id, type: "file", path: "/etc/twice", content });
+  module("broken", { seats: { broken: { port: "http" } }, ports: { http: 1 }, typo: true });
+  module("sound", {
+    ports: { one: 7_000, two: 7_000 },
+    resources: [file("first", "${seat:broken} ${seat:nobody} ${port:three}"), file("second", "")],
+  });
+  writeFileSync(join(bad, "nodes/more.json"), '{ "address": "127.0.0.99", "modules": ["sound", "broken"] }');
+  const { code, stdout } = await runMesh(["check", bad]);
+  expect(code).toBe(1);
+  for (const found of ['unknown key "nmae"', 'unknown key "typo"', "${seat:nobody}", "${port:three}"])
+    expect(stdout).toContain(found);
+  expect(stdout).toContain("path /etc/twice has two owners");
+  expect(stdout).toContain("port 7000 has two owners");
+  // What a bad file holds is not held against the others.
+  expect(stdout).not.toContain("${seat:broken}");
+  expect(stdout).not.toMatch(/unknown module|not on this node/);
+});
+
+test("check of a URL says what it takes instead", async () => {
+  const { code, stderr } = await runMesh(["check", "http://127.0.0.1:1/x.git"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "a URL is not read here, clone it first; expected a folder or a Git repository on this machine",
+  );
+});
+
+test("each program shows an example, and exits 2 on an option it does not know", async () => {
+  for (const name of ["mesh", "mesh-host", "mesh-controller"]) {
+    const program = `"${process.execPath}" "${join(PROGRAMS, `${name}.js`)}"`;
+    expect((await shell(`${program} --help`)).stdout, name).toContain("Example:");
+    expect(await shell(`${program} --nothing`), name).toMatchObject({ code: 2, stdout: "" });
+    if (name !== "mesh-controller") continue;
+    expect(await shell(`${program} serve --nothing`)).toMatchObject({ code: 2, stdout: "" });
+  }
 });
 
 test("init makes a catalogue that passes check, and refuses a folder that is not empty", async () => {

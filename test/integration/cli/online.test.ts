@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { meshError } from "../../../src/errors.ts";
 import { statusOf, stubController } from "../../support/controller-stub.ts";
 import { runMesh, shell, startMesh } from "../../support/mesh-program.ts";
 import { startTestNats, type TestNats } from "../../support/nats.ts";
@@ -25,6 +26,9 @@ beforeAll(async () => {
       tiers: [],
     }),
     "web-1/logs": ({ after }: { after?: number }) => ({ lines: after ? [] : ["one", "two"], position: 1 }),
+    node: ({ name }: { name: string }) => {
+      throw new NoSuchNode({ node: name });
+    },
     freeze: () => {
       throw new Error("not today");
     },
@@ -34,6 +38,17 @@ beforeAll(async () => {
 afterAll(async () => {
   await stub?.close();
   await nats?.stop();
+});
+
+class NoSuchNode extends meshError(
+  "node-unknown",
+  "stalled",
+  (f: { node: string }) => `there is no node "${f.node}"`,
+) {}
+
+test("a verb for a node that nobody declares says so, instead of waiting for its host", async () => {
+  const ran = await runMesh(["restart", "nope", "web.server"], { env });
+  expect(ran).toMatchObject({ code: 1, stdout: "", stderr: 'mesh: there is no node "nope"\n' });
 });
 
 test("CLI-1: a large document has the same bytes in a file and through a pipe", async () => {

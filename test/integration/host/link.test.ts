@@ -196,5 +196,7 @@ test("answers logs, restart and diff on the node's verbs", async () => {
   const more = (await call("logs", { resource: "web.server", lines: 0, after: 6 })) as { lines: string[] };
   expect(more.lines).toContain("hello");
   expect(await call("diff", {})).toEqual({ node: "web-1", differences: [] });
+  expect(await call("diff", { resource: "web.server" })).toEqual({ node: "web-1", differences: [] });
+  await expect(call("diff", { resource: "web.nothing" })).rejects.toThrow(/no such resource.*web\.server/);
   await expect(call("logs", { resource: "web.nothing", lines: 1 })).rejects.toThrow(/no such process/);
 });
