@@ -81,9 +81,10 @@ export interface Plan {
   supersededBy: number | null;
   /**
    * When decide last ran (to within 15 s); when the clock last stepped, or nobody worked the plan for long: hosts are listened
-   * to anew from there; and the last step that the controller told of.
+   * to anew from there; the last step that the controller told of; and a `connectedAt` that lay in the future when the clock
+   * went back, and so says nothing.
    */
-  clock: { workedAt: string; steppedAt: string | null; told: string | null };
+  clock: { workedAt: string; steppedAt: string | null; told: string | null; stale?: string | null };
 }
 
 /** What decide knows of one node, from the inventory. */

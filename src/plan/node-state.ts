@@ -1,7 +1,7 @@
 import { type Draft, type Entry, latestReleased, stamp } from "./draft.ts";
 import type { NodeFacts, NodeState } from "./model.ts";
 import { silent } from "./silence.ts";
-import { silentAfter, timeOf } from "./times.ts";
+import { connectedSince, silentAfter, timeOf } from "./times.ts";
 
 /** What a node's state becomes; null: what it was. */
 type Verdict = { state: NodeState; error?: string | null } | null;
@@ -108,7 +108,7 @@ function judgeUnderWay(draft: Draft, entry: Entry, facts: NodeFacts): Verdict {
 function lateness(draft: Draft, entry: Entry, facts: NodeFacts, progressAt: number): string | null {
   const { now, plan } = draft;
   if (draft.facts.connectedAt === null) return null;
-  const connectedAt = timeOf(draft.facts.connectedAt);
+  const connectedAt = connectedSince(plan, draft.facts);
   const since = connectedAt > now ? progressAt : Math.max(progressAt, connectedAt);
   if (silent(draft, entry) && now - progressAt >= silentAfter(plan))
     return silence(facts, "after it was sent");

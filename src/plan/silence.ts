@@ -21,6 +21,8 @@ export function steadyClock(draft: Draft): void {
   const { at } = draft;
   if (news) Object.assign(clock, { told, steppedAt: told });
   if (seen) clock.steppedAt = at;
+  const { connectedAt } = draft.facts;
+  if ((seen || news) && connectedAt !== null && timeOf(connectedAt) > now) clock.stale = connectedAt;
   if (seen || since >= WORKED_EVERY_MS) clock.workedAt = at;
   for (const tier of plan.tiers) restart(tier, news || seen, now);
   draft.listened = listenedAt(plan, draft.facts, now);

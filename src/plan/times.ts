@@ -28,7 +28,12 @@ export function awaited(plan: Plan, facts: NodeFacts | undefined, now: number): 
 /** When everybody has had three heartbeats to be heard, or null while the broker cannot be reached (nobody can be judged). */
 export function listenedAt(plan: Plan, facts: PlanFacts, now: number): number | null {
   if (facts.connectedAt === null) return null;
-  const starts = [timeOf(facts.connectedAt), plan.clock.steppedAt ? timeOf(plan.clock.steppedAt) : 0];
+  const starts = [connectedSince(plan, facts), plan.clock.steppedAt ? timeOf(plan.clock.steppedAt) : 0];
   // A start that lies in the future is from before the clock went back, which `steppedAt` marks.
   return Math.max(0, ...starts.filter((at) => at - now < silentAfter(plan))) + silentAfter(plan);
+}
+
+/** When the controller connected, in milliseconds; 0 where that is not known by the clock of now. */
+export function connectedSince(plan: Plan, { connectedAt }: PlanFacts): number {
+  return connectedAt === null || connectedAt === plan.clock.stale ? 0 : timeOf(connectedAt);
 }

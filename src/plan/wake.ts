@@ -1,5 +1,5 @@
 import type { Plan, PlanFacts, PlanNode, Tier } from "./model.ts";
-import { listenedAt, silentAfter, timeOf } from "./times.ts";
+import { connectedSince, listenedAt, silentAfter, timeOf } from "./times.ts";
 
 /**
  * When decide would say something else if nothing but time passed: a soak ends, a node times out or becomes silent, everybody
@@ -37,7 +37,7 @@ function nodeTimes(
   const quiet = quietAt - now < 2 * silentAfter(plan) ? Math.max(listened, quietAt) : listened;
   const progress = node.progressAt === null ? 0 : timeOf(node.progressAt);
   if (node.state === "sent") {
-    const connected = facts.connectedAt === null ? 0 : timeOf(facts.connectedAt);
+    const connected = connectedSince(plan, facts);
     return [
       Math.max(progress, connected) + plan.rollout.timeout,
       Math.max(quiet, progress + silentAfter(plan)),
