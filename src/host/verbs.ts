@@ -49,7 +49,6 @@ function onceEach<A>(remembered = 256): (id: string, work: () => Promise<A>) => 
 const MOST_BYTES = 512 * 1024;
 
 /** Text without what a terminal or JSON would stumble over. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
 const clean = (line: string) => line.replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, "\ufffd");
 
 /**
