@@ -14,12 +14,16 @@ import { composeTiersInSlices } from "../plan/tiers.ts";
 
 const TIERS = [0, 1, 2] as const;
 
+interface Bodies {
+  get(node: string): DeclarationBody | undefined;
+}
+
 /** What is known beside the catalogue when a merge is composed. */
 export interface MergeFacts extends ComposeFacts {
   /** Addresses of the mesh-* seats that no module holds. */
   seats: Readonly<Record<string, string>>;
   /** What each of these nodes is wanted to hold now. */
-  bodiesOf(nodes: readonly string[]): Promise<ReadonlyMap<string, DeclarationBody>>;
+  bodiesOf(nodes: readonly string[]): Promise<Bodies>;
   /** Module versions by tree id, as they were last sent. */
   versionsOf(trees: readonly string[]): Promise<ReadonlyMap<string, ModuleVersion>>;
 }
@@ -35,7 +39,7 @@ export interface ComposedMerge {
   targets: Target[];
   unchanged: Array<{ node: string; sent: SentView }>;
   /** What changed nodes were last sent. */
-  before: ReadonlyMap<string, DeclarationBody>;
+  before: Bodies;
 }
 
 /**
@@ -49,7 +53,13 @@ export async function composeMerge(
 ): Promise<ComposedMerge> {
   const known: CompositionFacts = { seats: facts.seats, ports: facts.ports };
   const plain = await composer.composeCatalogue(catalogue, known);
-  const nothing = { view: plain.view, nodes: [], targets: [], unchanged: [], before: new Map() };
+  const nothing = {
+    view: plain.view,
+    nodes: [],
+    targets: [],
+    unchanged: [],
+    before: new Map<string, DeclarationBody>(),
+  };
   if (plain.problems.length > 0)
     return { ...nothing, problems: plain.problems, tiers: [plain, plain, plain] };
 

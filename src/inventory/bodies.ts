@@ -24,17 +24,32 @@ export async function keepBodies(db: Db, bodies: readonly KeptBody[]): Promise<v
   );
 }
 
+/** Bodies by node, each parsed when it is asked for: ten thousand parsed ones take a gigabyte, and seconds at a stretch. */
+export interface WantedBodies {
+  readonly size: number;
+  get(node: string): DeclarationBody | undefined;
+}
+
 /** What each of `nodes` (default: all) is wanted to hold, by node. Nodes that were never sent anything are absent. */
-export async function readWantedBodies(
-  db: Db,
-  nodes?: readonly string[],
-): Promise<Map<string, DeclarationBody>> {
+export async function readWantedBodies(db: Db, nodes?: readonly string[]): Promise<WantedBodies> {
   const rows = await db.query<{ name: string; body: string }>(
     `SELECT n.name, b.body FROM mesh.nodes n JOIN mesh.bodies b ON b.revision = n.wanted_revision
      ${nodes ? "WHERE n.name = ANY($1)" : ""}`,
     nodes ? [nodes] : [],
   );
-  return new Map(rows.map(({ name, body }) => [name, JSON.parse(body) as DeclarationBody]));
+  const texts = new Map(rows.map(({ name, body }) => [name, body]));
+  const parsed = new Map<string, WeakRef<DeclarationBody>>();
+  return {
+    size: texts.size,
+    get(node) {
+      const held = parsed.get(node)?.deref();
+      const text = texts.get(node);
+      if (held || text === undefined) return held;
+      const body = JSON.parse(text) as DeclarationBody;
+      parsed.set(node, new WeakRef(body));
+      return body;
+    },
+  };
 }
 
 /** Bodies by revision. */
