@@ -7,7 +7,11 @@ const IDENTITY = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c
 
 /** Runs git and returns what it printed, trimmed. */
 export function git(cwd: string, ...args: string[]): string {
-  const options: ExecFileSyncOptionsWithStringEncoding = { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] };
+  const options: ExecFileSyncOptionsWithStringEncoding = {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  };
   return execFileSync("git", [...IDENTITY, ...args], options).trim();
 }
 
