@@ -25,7 +25,7 @@ bench: build broker
 
 # Ten times as many generated plan histories as `make test`.
 fuzz: deps
-	@FUZZ_RUNS=100000 npx vitest run test/unit/plan
+	@FUZZ_SEED=$${FUZZ_SEED:-random} FUZZ_RUNS=100000 npx vitest run test/unit/plan
 
 build: deps
 	@node scripts/build.mjs
