@@ -65,7 +65,12 @@ export interface CommandFile {
 
 export type Run = (action: () => Promise<number>) => Promise<void>;
 
-const UNREACHABLE = new Set(["broker-unreachable", "controller-unreachable", "store-unreachable"]);
+const UNREACHABLE = new Set([
+  "broker-unreachable",
+  "controller-unreachable",
+  "store-unreachable",
+  "mesh-down",
+]);
 
 /** The exit code of an error: 4 where a part of the mesh cannot be reached, 2 for a wrong argument, 1 for the rest. */
 export function exitOf(error: unknown): number {

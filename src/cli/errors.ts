@@ -7,6 +7,13 @@ export class ControllerUnreachable extends meshError(
     `no controller answered within ${f.ms / 1000} s on the broker at ${f.broker}; see \`mesh doctor\``,
 ) {}
 
+export class MeshDown extends meshError(
+  "mesh-down",
+  "wait",
+  (f: { dir: string; broker: string }) =>
+    `the mesh in ${f.dir} is down (broker ${f.broker} does not answer); start it with \`mesh up --dir ${f.dir}\``,
+) {}
+
 export class HostUnreachable extends meshError(
   "host-unreachable",
   "wait",

@@ -1,8 +1,11 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Context } from "../context.ts";
 import { MeshError } from "../errors.ts";
+import { lockHolder } from "../io/durable.ts";
 import { type Broker, BrokerUnreachable, connectBroker } from "../io/nats.ts";
 import { callNodeVerb, callVerb } from "./call.ts";
-import { HostUnreachable } from "./errors.ts";
+import { HostUnreachable, MeshDown } from "./errors.ts";
 
 /** A way to ask the mesh. Answers are the documents that `--json` prints. */
 export interface Link {
@@ -17,7 +20,17 @@ const SEAT = "mesh-controller";
 /** Opens a link to the broker of a context. Throws BrokerUnreachable within five seconds. */
 export async function openLink(context: Context): Promise<Link> {
   if (!context.broker) throw new BrokerUnreachable({ address: "(none)", why: "the context names no broker" });
-  return linkTo(context.broker, "mesh");
+  try {
+    return await linkTo(context.broker, "mesh");
+  } catch (error) {
+    if (!(error instanceof BrokerUnreachable) || !isDown(context.dir)) throw error;
+    throw new MeshDown({ dir: context.dir as string, broker: error.facts.address }, { cause: error });
+  }
+}
+
+/** `mesh up` made this mesh here, and nobody runs it now. */
+function isDown(dir: string | null): boolean {
+  return dir !== null && existsSync(join(dir, "up.json")) && lockHolder(join(dir, "run")) === null;
 }
 
 /** @param name shown in the broker's list of connections */

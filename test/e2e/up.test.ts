@@ -166,6 +166,11 @@ test("mesh down stops every part and every workload, and --purge leaves nothing"
   expect(workloads().length).toBeGreaterThan(0);
   const down = await runMesh(["down", "--dir", dir]);
   expect(down, down.stderr).toMatchObject({ code: 0 });
+  const status = await runMesh(["status", "--context", join(dir, "context.json")]);
+  expect(status).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining(`start it with \`mesh up --dir ${dir}\``),
+  });
   expect(pids.filter(alive)).toEqual([]);
   expect(workloads()).toEqual([]);
   expect(existsSync(join(dir, "catalogue.git"))).toBe(true);
