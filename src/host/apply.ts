@@ -91,6 +91,9 @@ async function show(
   return differences.some(({ change }) => change === "error") ? 1 : 0;
 }
 
+/** A process that an earlier apply started and that did not hold. */
+const DOWN: ReadonlySet<string | undefined> = new Set(["backing-off", "rolled-back", "halted"]);
+
 async function applyOnce(
   machine: Machine,
   declaration: Declaration,
@@ -111,7 +114,9 @@ async function applyOnce(
     events,
     limits: machine.supervisor.limits(),
   });
-  const failed = account.resources.filter(({ state }) => state === "failed" || state === "waiting");
+  const failed = account.resources.filter(
+    ({ state, process }) => state === "failed" || state === "waiting" || DOWN.has(process?.state),
+  );
   if (options.json)
     terminal.out(JSON.stringify({ node: declaration.body.node, changed: pass.changed, ...account, events }));
   else {
@@ -119,7 +124,8 @@ async function applyOnce(
       if (kind !== "failed") terminal.out(`${kind.padEnd(8)} ${resource ?? "host"}: ${detail}`);
     for (const { id, state, error } of account.resources)
       if (state === "skipped") terminal.err(`skipped  ${id}: ${error}`);
-    for (const { id, error } of failed) terminal.err(`failed   ${id}: ${error}`);
+    for (const { id, error, process } of failed)
+      terminal.err(`failed   ${id}: ${error ?? `is ${process?.state}`}`);
     terminal.out(pass.changed === 0 && failed.length === 0 ? "nothing to do" : `${pass.changed} changed`);
   }
   return failed.length === 0 && pass.finished ? 0 : 1;

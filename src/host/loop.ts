@@ -4,8 +4,8 @@ import type { Clock } from "../io/clock.ts";
 import type { HostEvent, Report } from "../report/schema.ts";
 import type { HostPlace } from "../resources/driver.ts";
 import { type Account, accountOf, outcomeOf, type Situation } from "./account.ts";
-import { decide, differencesOf, type Step } from "./decide.ts";
-import { type Drivers, type Execution, execute, type Pass } from "./execute.ts";
+import { type Difference, decide, differencesOf, type Step } from "./decide.ts";
+import { type Drivers, type Execution, execute, type Pass, type Result } from "./execute.ts";
 import { observe } from "./observe.ts";
 import { type HostState, keyOf, type Loaded, pathOfKey, type StateStore } from "./state.ts";
 import type { Supervisor } from "./supervision/types.ts";
@@ -270,7 +270,7 @@ class Loop implements HostLoop {
     this.fresh = false;
     if (declaration.body.mode === "observe") {
       this.found = differencesOf(steps);
-      this.pass = { results: new Map(), changed: 0, finished: true };
+      this.pass = { results: new Map(this.found.map(leftAsIs)), changed: 0, finished: true };
       return this.pass;
     }
     this.found = [];
@@ -351,4 +351,9 @@ function tidy(state: HostState, { body, revision }: Declaration): void {
   }
   for (const [key, { left }] of Object.entries(state.entries))
     if (left && left.revision !== revision && pathOfKey(key) !== null) delete state.entries[key];
+}
+
+/** What an observed node says of a resource that differs: it was left, and why. */
+function leftAsIs({ id, change, detail }: Difference): [string, Result] {
+  return [id, { state: "skipped", error: null, note: `only observed: ${detail || change}` }];
 }

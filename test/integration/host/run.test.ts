@@ -75,9 +75,24 @@ test("observe mode reports every difference and writes nothing", async () => {
   writeFileSync(`${host.stateDir}/declaration.json`, JSON.stringify(declaration));
   host.run();
   await eventually(() => expect(host.status().differences).toHaveLength(2));
-  expect(host.status()).toMatchObject({ outcome: "observed" });
+  expect(host.status()).toMatchObject({
+    outcome: "observed",
+    error: null,
+    resources: [
+      { id: "web.conf", state: "skipped", note: "only observed: content" },
+      { id: "web.new", state: "skipped", note: "only observed: /etc/new is absent" },
+    ],
+  });
   expect(readFileSync(host.real("/etc/web"), "utf8")).toBe("by hand");
   expect(existsSync(host.real("/etc/new"))).toBe(false);
+});
+
+test("apply exits 1 as long as a process that it started does not hold", async () => {
+  const declaration = aDeclarationOf([aService("bad.server", ["/no/such/program"])]);
+  expect(host.apply(declaration)).toMatchObject({ code: 1 });
+  const again = host.apply(declaration);
+  expect(again).toMatchObject({ code: 1 });
+  expect(again.err).toMatch(/failed {3}bad\.server: /);
 });
 
 test("a service that cannot be started is reported with its cause while the rest is applied", async () => {
