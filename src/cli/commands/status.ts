@@ -34,12 +34,13 @@ export function define(command: Command, app: App, run: Run): void {
 
 const AT_REST = new Set(["converged", "observed", "released", "retired"]);
 
-/** Every node at rest, no problem in the catalogue, and the latest plan done. */
+/** Every node at rest, no problem in the catalogue, and the latest plan done: that of the newest commit. */
 export function converged(doc: StatusDoc): boolean {
   return (
     doc.nodes.every((node) => AT_REST.has(node.state)) &&
     doc.catalogue.problems.length === 0 &&
-    doc.plan?.state === "done"
+    doc.plan?.state === "done" &&
+    doc.plan.commit === doc.catalogue.commit
   );
 }
 

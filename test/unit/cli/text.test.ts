@@ -49,6 +49,7 @@ test("a document without a table is shown as an outline, empty values left out",
 test.each([
   ["everything converged and the plan done", {}, true],
   ["no plan yet", { plan: null }, false],
+  ["a plan of an earlier commit than the newest", { plan: { ...statusOf(1).plan, commit: "a" } }, false],
   ["a plan that is halted", { plan: { ...statusOf(1).plan, state: "halted" } }, false],
   ["a catalogue with problems", { catalogue: { ...statusOf(1).catalogue, problems: [{}] } }, false],
   ["an offline node", { nodes: [{ ...statusOf(1).nodes[0], state: "offline" }] }, false],
