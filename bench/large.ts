@@ -21,7 +21,7 @@ async function measure(nodes: number, reach: boolean): Promise<void> {
     nodes: names,
     publicKey: null,
     deaf: true,
-    heartbeat: 2_000,
+    heartbeat: 5_000,
   });
   const from = performance.now();
   const controller = centre.start(repository.dir);

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Catalogue, CatalogueResult, Problem, Refused } from "../catalogue/catalogue.ts";
 import { readForCheck } from "../catalogue/check.ts";
 import { type CatalogueReader, openCatalogue } from "../catalogue/open.ts";
@@ -34,7 +35,7 @@ export async function previewOf(target: string, against: string): Promise<Previe
     const composer = createComposer();
     const sent = sentAs(old, undefined, composer);
     if (sent.problems.length > 0) throw notValid(sent.problems, against);
-    const { catalogue } = next;
+    const catalogue = sharing(next.catalogue, old);
     const commit = catalogue.commit ?? (await reader.resolveRef("HEAD").catch(() => base));
     const descends = await descendsFrom(reader, base, commit);
     return preview({
@@ -47,6 +48,27 @@ export async function previewOf(target: string, against: string): Promise<Previe
   } finally {
     await reader.close();
   }
+}
+
+/** What did not change is the same object in both, so that what it comes to is made once. */
+function sharing(next: Catalogue, old: Catalogue): Catalogue {
+  const shared = <T>(files: ReadonlyMap<string, T>, before: ReadonlyMap<string, T>) =>
+    new Map([...files].map(([name, file]) => [name, same(file, before.get(name))] as const));
+  const modules = [...next.modules].map(([name, version]) => {
+    const before = old.modules.get(name);
+    return [name, before?.tree === version.tree ? before : version] as const;
+  });
+  return {
+    ...next,
+    mesh: same(next.mesh, old.mesh),
+    groups: shared(next.groups, old.groups),
+    nodes: shared(next.nodes, old.nodes),
+    modules: new Map(modules),
+  };
+}
+
+function same<T>(value: T, before: T | undefined): T {
+  return before !== undefined && isDeepStrictEqual(value, before) ? before : value;
 }
 
 async function descendsFrom(reader: CatalogueReader, base: string, commit: string): Promise<boolean> {

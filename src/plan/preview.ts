@@ -5,6 +5,7 @@ import { type PreviewDocument, previewTiers } from "../composition/preview.ts";
 import { sameRecord } from "../composition/resolve.ts";
 import type { CompositionFacts, MeshView, SentView } from "../composition/view.ts";
 import type { DeclarationBody } from "../declaration/schema.ts";
+import type { GuardNode, UnchangedNode } from "./guard.ts";
 import type { GuardHit } from "./model.ts";
 import { composeTiers, type SentState } from "./tiers.ts";
 
@@ -14,9 +15,9 @@ export interface PreviewBase extends SentState {
   node(name: string): { revision: string; readonly body: DeclarationBody } | undefined;
 }
 
-/** Is given each node of the new commit: what it holds and what the last tier gives it (the same object where nothing changes). */
+/** Is given each node of the new commit: what it holds and what the last tier gives it, or the outline of what stays. */
 export type PreviewGuard = (
-  nodes: Array<{ node: string; before: DeclarationBody | null; after: DeclarationBody }>,
+  nodes: Array<GuardNode<DeclarationBody> | UnchangedNode>,
   diff: (before: DeclarationBody | null, after: DeclarationBody) => Change[],
 ) => GuardHit[];
 
@@ -41,8 +42,8 @@ export function preview(at: {
   const final = composed.tiers[2].nodes;
   const nodes = [...final.values()].map((node) => {
     const held = base.node(node.node);
-    const same = held?.revision === node.revision;
-    return { node: node.node, before: held?.body ?? null, after: same ? held.body : node.body };
+    if (held?.revision === node.revision) return { node: node.node, ...node.outline };
+    return { node: node.node, before: held?.body ?? null, after: node.body };
   });
   const hits = guard(nodes, diffBodies);
   return {
