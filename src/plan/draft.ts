@@ -43,7 +43,13 @@ export function draftOf(plan: Plan, facts: PlanFacts, now: number): Draft {
     for (const node of tier.nodes) {
       const all = draft.byNode.get(node.node) ?? [];
       const known = facts.nodes.get(node.node);
-      const entry = { node, tier, all, facts: known, heard: heard(plan, known, now) };
+      const entry = {
+        node,
+        tier,
+        all,
+        facts: known,
+        heard: known?.seenAt !== node.stale && heard(plan, known, now),
+      };
       all.push(entry);
       draft.byNode.set(node.node, all);
       draft.entries[tier.tier].push(entry);

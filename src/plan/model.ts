@@ -27,6 +27,8 @@ export interface PlanNode {
   progress: string | null;
   /** `plans skip`. */
   skip: boolean;
+  /** The `seenAt` that lay in the future when the clock went back: it says nothing until another is there. */
+  stale?: string | null;
   /** `plans retry`: decide sends it again, under a new sequence. */
   resend: boolean;
 }

@@ -1,5 +1,5 @@
 import type { Draft, Entry } from "./draft.ts";
-import type { Tier } from "./model.ts";
+import type { Tier, TierNumber } from "./model.ts";
 import { awaited, listenedAt, silentAfter, timeOf } from "./times.ts";
 
 const GAP_MS = 90_000;
@@ -25,7 +25,18 @@ export function steadyClock(draft: Draft): void {
   if ((seen || news) && connectedAt !== null && timeOf(connectedAt) > now) clock.stale = connectedAt;
   if (seen || since >= WORKED_EVERY_MS) clock.workedAt = at;
   for (const tier of plan.tiers) restart(tier, news || seen, now);
+  if (seen || news) forgetFuture(draft);
   draft.listened = listenedAt(plan, draft.facts, now);
+}
+
+/** What was seen later than now, was seen before the clock went back: once now gets there, it would look fresh. */
+function forgetFuture(draft: Draft): void {
+  for (const entry of [0, 1, 2].flatMap((tier) => draft.entries[tier as TierNumber])) {
+    const seenAt = entry.facts?.seenAt ?? null;
+    if (seenAt === null || timeOf(seenAt) - draft.now <= BACKWARDS_MS) continue;
+    entry.node.stale = seenAt;
+    entry.heard = false;
+  }
 }
 
 /** A step starts soak and timeouts anew; what lies in the future is from before one. */

@@ -31,7 +31,8 @@ function nodeTimes(
   listened: number,
 ): number[] {
   const known = facts.nodes.get(node.node);
-  const lastSign = known?.seenAt ?? known?.declaredAt ?? null;
+  const seenAt = known?.seenAt === node.stale ? null : known?.seenAt;
+  const lastSign = seenAt ?? known?.declaredAt ?? null;
   const quietAt = lastSign === null ? 0 : timeOf(lastSign) + silentAfter(plan);
   // A `seenAt` from before the clock went back says nothing: everybody is listened to anew.
   const quiet = quietAt - now < 2 * silentAfter(plan) ? Math.max(listened, quietAt) : listened;

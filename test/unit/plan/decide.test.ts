@@ -503,6 +503,24 @@ describe("a wall clock that steps", () => {
   });
 });
 
+describe("a wall clock that steps back onto what it said before", () => {
+  it("does not take an old sign of life for a new one", () => {
+    const world = aMesh(2);
+    world.merge({ touch: { 2: all(world) } });
+    world.work();
+    down(world, "web-01");
+    world.tick(80_000);
+    world.work();
+    world.step(-70_000);
+    world.work();
+    world.step(-60_000);
+    world.work();
+    world.tick(OUT);
+    world.work();
+    expect(world.states()["web-01"]).toBe("failed");
+  });
+});
+
 describe("observed, frozen, gone", () => {
   it("sends an observed node its declaration, skips it, and never counts it as silent", () => {
     const world = aMesh(2);
