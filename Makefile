@@ -21,7 +21,7 @@ generate: build
 	@node scripts/generate.mjs
 
 bench: build broker
-	@node scripts/bench.mjs
+	@node bench/main.mjs
 
 # Ten times as many generated plan histories as `make test`.
 fuzz: deps
