@@ -43,13 +43,9 @@ export function draftOf(plan: Plan, facts: PlanFacts, now: number): Draft {
     for (const node of tier.nodes) {
       const all = draft.byNode.get(node.node) ?? [];
       const known = facts.nodes.get(node.node);
-      const entry = {
-        node,
-        tier,
-        all,
-        facts: known,
-        heard: known?.seenAt !== node.stale && heard(plan, known, now),
-      };
+      if (node.stale && known?.seenAt !== node.stale) node.stale = null;
+      const fresh = !node.stale && heard(plan, known, now);
+      const entry = { node, tier, all, facts: known, heard: fresh };
       all.push(entry);
       draft.byNode.set(node.node, all);
       draft.entries[tier.tier].push(entry);
