@@ -8,11 +8,13 @@ import { raiseSequences } from "../inventory/sending.ts";
 import type { Fault } from "../io/faults.ts";
 import type { Broker } from "../io/nats.ts";
 import { type Consumed, type Consumption, consumeStream, type Position } from "../report/consume.ts";
-import { watchHeartbeats } from "../report/heartbeats.ts";
+import { type Heard, watchHeartbeats } from "../report/heartbeats.ts";
 import type { Log } from "./log.ts";
 import type { Persist } from "./persist.ts";
 
 const HEARTBEATS_EVERY = 1_000;
+/** A node that was not heard for so long is back when it is heard, ms. */
+const SILENCE = 60_000;
 
 export interface FoldingDeps {
   inventory: Inventory;
@@ -51,10 +53,15 @@ export function startFolding(deps: FoldingDeps): { stop(): Promise<void> } {
   };
   void deps.persist("consuming reports", () => consume(STREAMS.events, foldEvents));
   void deps.persist("consuming notices", () => consume(STREAMS.control, foldControl));
+  const isBack = returns();
   watchHeartbeats(deps.broker, {
     every: HEARTBEATS_EVERY,
     signal: deps.signal,
-    onBatch: (beats) => foldHeartbeats(deps, beats),
+    async onBatch(beats) {
+      await foldHeartbeats(deps, beats);
+      // A plan may be listening for it; a host that does not notice that the controller is another one reports nothing.
+      if (beats.filter(isBack).length > 0) deps.onProgress();
+    },
     onError: (error) => deps.log.warn({ err: error }, "heartbeats were not recorded"),
   });
   return { stop: async () => void (await Promise.all(consumptions.map((one) => one.stop()))) };
@@ -87,6 +94,16 @@ async function foldHeartbeats(
   const heard = beats.map(({ beat }) => ({ node: beat.node, sequence: beat.sequence }));
   const higher = await recordHeartbeats(db, deps.epoch, heard);
   if (higher.length > 0 && (await raiseSequences(db, higher)).length > 0) deps.onRaised();
+}
+
+/** Tells a beat of a node that is heard for the first time, or after a silence. */
+function returns(): (heard: Heard) => boolean {
+  const last = new Map<string, number>();
+  return ({ beat, heardAt }) => {
+    const before = last.get(beat.node);
+    last.set(beat.node, heardAt);
+    return before === undefined || heardAt - before > SILENCE;
+  };
 }
 
 /** What a message on EVENTS holds. One that speaks for another node than its subject allows is no report. */
