@@ -143,6 +143,11 @@ export class Oracle {
       );
     }
     for (const { node } of release) check(!world.machine(node).facts.frozen, `${node} is frozen and is sent`);
+    for (const { node, tier } of release) {
+      const first =
+        plan.tiers[tier].state !== "done" && !this.wasSent(before, node) && !this.isObserved(node);
+      check(!first || !this.trulySilent(node) || this.backSince(node), `${node} is silent and in a batch`);
+    }
     const max = plan.rollout.maxFailures;
     if (this.failedNow(before) > max && before.state !== "done") {
       const resent = release.every(({ node }) => this.wasSent(before, node));
