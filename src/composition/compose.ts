@@ -1,6 +1,6 @@
 import type { Catalogue, Problem, Refused } from "../catalogue/catalogue.ts";
 import { sorted } from "../catalogue/problems.ts";
-import { type Composition, createComposer, type Resolution } from "./composer.ts";
+import { type Composition, createComposer } from "./composer.ts";
 import { finishInSlices } from "./slices.ts";
 import type { CompositionFacts, MeshView } from "./view.ts";
 
@@ -9,10 +9,6 @@ export { ComposedNode } from "./node.ts";
 
 /** Facts of nobody's mesh: seats get their offline placeholders, auto ports start at the range's first number. */
 export const OFFLINE_FACTS: CompositionFacts = { seats: {}, ports: new Map() };
-
-export function resolveView(catalogue: Catalogue): Resolution {
-  return createComposer().resolve(catalogue);
-}
 
 /** A view composed: pure and deterministic; the same view and facts give the same bytes. */
 export function composeView(view: MeshView, facts: CompositionFacts): Composition {

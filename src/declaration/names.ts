@@ -5,9 +5,7 @@ export const BUCKETS = { declarations: "declarations", objects: "objects" } as c
 export function nodeKey(node: string): string {
   return node.replaceAll(".", "_");
 }
-export function nodeOfKey(key: string): string {
-  return key.replaceAll("_", ".");
-}
+
 /** The streams that NATS keeps under the two buckets. */
 export const DECLARATIONS_STREAM = `KV_${BUCKETS.declarations}`;
 export const OBJECTS_STREAM = `OBJ_${BUCKETS.objects}`;

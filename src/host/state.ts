@@ -1,4 +1,3 @@
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { Declaration } from "../declaration/schema.ts";
@@ -157,12 +156,4 @@ export function openStore(dir: string, fault: Fault, readOnly = false): StateSto
 export function lockState(dir: string): Lock {
   makePrivateDir(dir);
   return takeLock(dir);
-}
-
-export function hasState(dir: string): boolean {
-  try {
-    return readdirSync(dir).length > 0;
-  } catch {
-    return false;
-  }
 }

@@ -52,19 +52,6 @@ export async function readWantedBodies(db: Db, nodes?: readonly string[]): Promi
   };
 }
 
-/** Bodies by revision. */
-export async function readBodies(
-  db: Db,
-  revisions: readonly string[],
-): Promise<Map<string, DeclarationBody>> {
-  if (revisions.length === 0) return new Map();
-  const rows = await db.query<{ revision: string; body: string }>(
-    "SELECT revision, body FROM mesh.bodies WHERE revision = ANY($1)",
-    [revisions],
-  );
-  return new Map(rows.map(({ revision, body }) => [revision, JSON.parse(body) as DeclarationBody]));
-}
-
 /** Collects bodies that no node is wanted to hold and no target of the newest plan gives, an hour after they were last kept. */
 export async function collectBodies(tx: Tx): Promise<void> {
   await tx.query(

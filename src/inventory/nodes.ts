@@ -144,14 +144,3 @@ export async function markRetired(tx: Tx): Promise<string[]> {
   );
   return rows.map(({ name }) => name);
 }
-
-/** Forgets a node that only reports (orphaned), or that was released: `mesh nodes` no longer lists it until it reports again. */
-export async function forgetNode(tx: Tx, name: string): Promise<void> {
-  await tx.query("DELETE FROM mesh.nodes WHERE name = $1 AND NOT declared", [name]);
-  for (const table of ["seen", "reports"])
-    await tx.query(
-      `DELETE FROM mesh.${table} t WHERE node = $1 AND NOT EXISTS
-      (SELECT 1 FROM mesh.nodes WHERE name = $1)`,
-      [name],
-    );
-}

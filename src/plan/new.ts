@@ -1,5 +1,5 @@
 import type { MeshFile } from "../catalogue/schema/mesh.ts";
-import type { GuardHit, Plan, PlanBuild, PlanFacts, PlanNode, Tier, TierNumber } from "./model.ts";
+import type { GuardHit, Plan, PlanBuild, PlanNode, Tier, TierNumber } from "./model.ts";
 import { confirms, parseConfirmTrailer } from "./trailer.ts";
 
 type Revisions = readonly [string | null, string | null, string | null];
@@ -63,16 +63,6 @@ export function newPlan(from: NewPlan, now: number): Plan {
     supersededBy: null,
     clock: { workedAt: at, steppedAt: null, told: null },
   };
-}
-
-/**
- * Nodes whose wanted revision is no longer the one that the tiers were composed on (an older plan sent meanwhile). Checked in the
- * transaction that inserts the plan: when any moved, compose again.
- */
-export function basisMoved(nodes: readonly NodeTiers[], wanted: PlanFacts["nodes"]): string[] {
-  return nodes
-    .filter((node) => (wanted.get(node.node)?.wantedRevision ?? null) !== node.wanted)
-    .map((node) => node.node);
 }
 
 function newTier(tier: TierNumber, from: NewPlan): Tier {

@@ -10,10 +10,6 @@ export const Name = z
   .regex(NAME, "must be lower-case letters, digits and inner hyphens, at most 63 characters");
 /** Files are named after nodes (`run/host-<node>.life.prev.tmp`), and a file's name has at most 255 bytes. */
 export const NODE_NAME_MOST = 200;
-export const NodeName = z
-  .string()
-  .max(NODE_NAME_MOST)
-  .regex(NODE_NAME, "must be lower-case letters, digits and inner hyphens, parts joined by dots");
 
 const DURATION = /^(\d{1,9})(ms|s|m|h)$/;
 const UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
